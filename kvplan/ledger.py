@@ -1,0 +1,88 @@
+"""Every byte of one GPU as a named line. Reports, exports and comparisons read only this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from kvplan.formula import compile_formula
+
+Section = Literal["budget", "pool", "outside", "free"]
+Confidence = Literal["exact", "derived", "calibrated", "assumed"]
+
+SECTIONS: dict[Section, str] = {
+    "budget": "taken from the engine's budget before the cache",
+    "pool": "the KV cache",
+    "outside": "memory the engine's budget does not count",
+    "free": "left over",
+}
+
+
+class LedgerLine(BaseModel):
+    """One part of a GPU's memory.
+
+    Attributes:
+        name: Dotted, from the general to the particular: ``weights.attention``.
+        bytes: The value; what ``formula`` gives for ``inputs``.
+        low, high: The interval that contains the value; equal to it where it is exact.
+        inputs: Numbers by name. Integers are exact.
+        source: Where the formula or its constants come from.
+        confidence: ``exact`` (arithmetic on stated facts), ``derived`` (arithmetic that
+            rests on a stated approximation), ``calibrated`` (fitted to measured starts),
+            ``assumed`` (nobody stated it).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    section: Section
+    bytes: int
+    low: int
+    high: int
+    formula: str
+    inputs: dict[str, int | float]
+    source: str
+    confidence: Confidence
+
+    @model_validator(mode="after")
+    def _interval_holds_value(self) -> Self:
+        if not self.low <= self.bytes <= self.high:
+            raise ValueError(f"{self.name}: {self.bytes} is outside [{self.low}, {self.high}]")
+        return self
+
+    def explain(self) -> str:
+        """The formula with the numbers filled in."""
+        return compile_formula(self.formula).render(self.inputs)
+
+
+def ledger_line(
+    name: str,
+    section: Section,
+    formula: str,
+    inputs: Mapping[str, int | float],
+    *,
+    source: str,
+    confidence: Confidence,
+    low: int | None = None,
+    high: int | None = None,
+) -> LedgerLine:
+    """Computes a line from its formula; low and high default to the value itself."""
+    value = compile_formula(formula).evaluate_bytes(inputs)
+    return LedgerLine(
+        name=name,
+        section=section,
+        bytes=value,
+        low=value if low is None else low,
+        high=value if high is None else high,
+        formula=formula,
+        inputs=dict(inputs),
+        source=source,
+        confidence=confidence,
+    )
+
+
+def total(lines: tuple[LedgerLine, ...], *sections: Section) -> int:
+    """Sum of the lines in ``sections`` (all of them if none is named), in bytes."""
+    return sum(line.bytes for line in lines if not sections or line.section in sections)

@@ -1,0 +1,176 @@
+"""What one layer keeps for a request: one class a kind of cache, with its byte arithmetic.
+
+All sizes are what the cache holds by nature, per tensor-parallel rank; how an engine cuts them
+into pages is the engine's business. ``tokens_held`` times ``token_bytes`` plus
+``fixed_bytes`` is what a request of ``context`` tokens holds in the layer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kvplan.models.formats import DTYPE_BYTES, Dtype, KvFormat, ceil_div
+
+PositiveInt = Annotated[int, Field(gt=0)]
+
+
+class _Cache(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def tokens_held(self, context: int) -> int:
+        """Tokens whose entries are kept for a request of ``context`` tokens."""
+        return context
+
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        """Bytes one kept token takes on one rank."""
+        raise NotImplementedError
+
+    def fixed_bytes(self, dtype: Dtype, *, tp: int) -> int:
+        """Bytes a request takes whatever its length, on one rank."""
+        return 0
+
+    def request_bytes(self, context: int, kv: KvFormat, dtype: Dtype, *, tp: int) -> int:
+        """Bytes a request of ``context`` tokens holds in this layer on one rank, unpaged."""
+        per_token = self.token_bytes(kv, tp=tp)
+        return self.tokens_held(context) * per_token + self.fixed_bytes(dtype, tp=tp)
+
+
+class _AttentionCache(_Cache):
+    kv_heads: PositiveInt
+    head_dim: PositiveInt
+    head_dim_v: PositiveInt
+
+    def heads_per_rank(self, tp: int) -> int:
+        """KV heads on the fullest rank: fewer heads than ranks are replicated, never split."""
+        return ceil_div(self.kv_heads, tp)
+
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return self.heads_per_rank(tp) * kv.cell_bytes(self.head_dim, self.head_dim_v)
+
+
+class FullCache(_AttentionCache):
+    """Every token's keys and values (multi-head, grouped-query or multi-query)."""
+
+    kind: Literal["full"] = "full"
+
+
+class WindowCache(_AttentionCache):
+    """Only the last ``window`` tokens are attended to."""
+
+    kind: Literal["window"] = "window"
+    window: PositiveInt
+
+    def tokens_held(self, context: int) -> int:
+        return min(context, self.window)
+
+
+class ChunkedCache(_AttentionCache):
+    """Attention within consecutive chunks of ``chunk`` tokens."""
+
+    kind: Literal["chunked"] = "chunked"
+    chunk: PositiveInt
+
+    def tokens_held(self, context: int) -> int:
+        return min(context, self.chunk)
+
+
+class LatentCache(_Cache):
+    """One compressed vector a token (MLA); every rank holds all of it, TP never splits it."""
+
+    kind: Literal["latent"] = "latent"
+    latent_dim: PositiveInt
+    rope_dim: Annotated[int, Field(ge=0)]
+
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return kv.cell_bytes(self.latent_dim + self.rope_dim, 0)
+
+
+class IndexerCache(_Cache):
+    """The sparse indexer's own 8-bit keys, one fp32 scale every ``scale_block`` elements."""
+
+    kind: Literal["indexer"] = "indexer"
+    head_dim: PositiveInt
+    scale_block: PositiveInt = 128
+
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return self.head_dim + 4 * (self.head_dim // self.scale_block)
+
+
+class StateTensor(BaseModel):
+    """One tensor of a recurrent state.
+
+    Attributes:
+        name: ``conv``, ``ssm``, ``recurrent``.
+        shape: Per request, before tensor parallelism.
+        split: Index of the dimension that TP splits, or None (replicated).
+        dtype: A fixed type, or None for the model's own.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    shape: tuple[PositiveInt, ...]
+    split: int | None = 0
+    dtype: Dtype | None = None
+
+    def size(self, dtype: Dtype, *, tp: int) -> int:
+        """Bytes on one rank."""
+        shape = list(self.shape)
+        if self.split is not None:
+            shape[self.split] = ceil_div(shape[self.split], tp)
+        return math.prod(shape) * DTYPE_BYTES[self.dtype or dtype]
+
+
+class RecurrentCache(_Cache):
+    """A state of fixed size: Mamba, gated DeltaNet, KDA, linear attention, short convolution."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    states: Annotated[tuple[StateTensor, ...], Field(min_length=1)]
+
+    def tokens_held(self, context: int) -> int:
+        return 0
+
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return 0
+
+    def fixed_bytes(self, dtype: Dtype, *, tp: int) -> int:
+        return sum(state.size(dtype, tp=tp) for state in self.states)
+
+
+class CrossCache(_AttentionCache):
+    """Keys and values of an encoder's output: sized by the source, not by what is generated."""
+
+    kind: Literal["cross"] = "cross"
+    source_tokens: PositiveInt
+
+    def tokens_held(self, context: int) -> int:
+        return self.source_tokens
+
+
+class SharedCache(_Cache):
+    """The layer reads another layer's cache and stores nothing of its own."""
+
+    kind: Literal["shared"] = "shared"
+    layer: Annotated[int, Field(ge=0)]
+
+    def tokens_held(self, context: int) -> int:
+        return 0
+
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return 0
+
+
+LayerCache = Annotated[
+    FullCache
+    | WindowCache
+    | ChunkedCache
+    | LatentCache
+    | IndexerCache
+    | RecurrentCache
+    | CrossCache
+    | SharedCache,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,109 @@
+"""ModelSpec: what a model stores, built from facts and never from a model's name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kvplan.models.caches import LayerCache
+from kvplan.models.formats import Dtype
+from kvplan.models.weights import Weight, active_parameters, total_parameters
+
+PositiveInt = Annotated[int, Field(gt=0)]
+
+
+class Layer(BaseModel):
+    """One decoder layer: the caches it keeps (none for a layer without attention)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    caches: tuple[LayerCache, ...] = ()
+
+
+class FilledDefault(BaseModel):
+    """A value that the configuration leaves out and the architecture's own class fills in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    field: str
+    value: str
+    source: str
+
+
+class Checkpoint(BaseModel):
+    """What is known of the files on disk, where something is.
+
+    Attributes:
+        total_bytes: Tensor bytes over all files, or None.
+        parameters: Elements stated by the headers, or None.
+        bytes_by_dtype: Tensor bytes by the header's type name, empty if unknown.
+        source: Where the figures come from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    total_bytes: PositiveInt | None = None
+    parameters: PositiveInt | None = None
+    bytes_by_dtype: dict[str, int] = {}
+    source: str
+
+
+class ModelSpec(BaseModel):
+    """Everything the planner asks of a model.
+
+    Attributes:
+        id: As the user or the Hub names it.
+        revision: The resolved commit, or None for local files and bundled specs without one.
+        model_type, architecture: The configuration's own words.
+        source: Where the configuration was read from.
+        dtype: The type the checkpoint computes in.
+        max_context: The model's own maximum, or None if it states none.
+        rope_scaling: Type of rope scaling, or None.
+        attention_heads: Query heads (0 for models without attention).
+        hidden_size, vocab_size, intermediate_size: Width of the residual stream, rows of the
+            embedding, and the widest feed-forward of one token (of the experts: one expert).
+        layers: The decoder's layers in order.
+        tied_embeddings: The head reads the embedding's matrix and has none of its own.
+        weights: The inventory; a tied head has no entry.
+        quantization: Name of the checkpoint's scheme, or None.
+        kv_scheme: Cache format that the checkpoint itself prescribes, or None.
+        defaults: What the configuration left out, and what filled it in.
+        notes: Sentences a plan has to repeat: what is not exact for this architecture.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    revision: str | None = None
+    model_type: str
+    architecture: str
+    source: str
+    dtype: Dtype
+    max_context: PositiveInt | None
+    rope_scaling: str | None = None
+    hidden_size: PositiveInt
+    vocab_size: PositiveInt
+    intermediate_size: PositiveInt
+    attention_heads: Annotated[int, Field(ge=0)]
+    experts: Annotated[int, Field(ge=0)] = 0
+    experts_per_token: Annotated[int, Field(ge=0)] = 0
+    layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
+    tied_embeddings: bool
+    weights: tuple[Weight, ...]
+    quantization: str | None = None
+    kv_scheme: str | None = None
+    checkpoint: Checkpoint | None = None
+    defaults: tuple[FilledDefault, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def parameters_total(self) -> int:
+        """Elements of all weights: tied tensors once, vocabulary unpadded."""
+        return total_parameters(self.weights)
+
+    @cached_property
+    def parameters_active(self) -> int:
+        """Elements one token is multiplied with."""
+        return active_parameters(self.weights)

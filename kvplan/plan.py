@@ -1,0 +1,165 @@
+"""Plan: what every report reads. The JSON form (`kvplan.plan/1`) is this, dumped."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kvplan._version import __version__
+from kvplan.ledger import LedgerLine
+
+Verdict = Literal["fits", "does_not_fit", "refused"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Reason(_Part):
+    """Why the verdict is what it is, or what a reader has to know before trusting the numbers."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
+class ModelPart(_Part):
+    """The model as planned."""
+
+    id: str
+    revision: str | None
+    architecture: str
+    source: str
+    parameters_total: int | None
+    parameters_active: int | None
+
+
+class GpuPart(_Part):
+    """The devices: how many in all, and one device's total bytes as the engine sees them."""
+
+    id: str
+    count: int
+    total_bytes: int
+    source: str
+
+
+class EnginePart(_Part):
+    """The engine, its resolved options, and which of them kvplan filled in."""
+
+    name: str
+    version: str
+    options: dict[str, Any]
+    assumed: tuple[str, ...]
+
+
+class Parallelism(_Part):
+    """Tensor, pipeline, data, decode-context and expert parallel sizes."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    dcp: int = 1
+    ep: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """Devices in all."""
+        return self.tp * self.pp * self.dp
+
+
+class KvPart(_Part):
+    """The cache on one GPU, in bytes.
+
+    Attributes:
+        bytes_per_token: What one more token at the end of a request of ``context`` adds,
+            averaged over a block.
+        bytes_per_request: What a request of ``context`` tokens holds under the engine's paging.
+        budget_bytes: What is left for the cache; low and high enclose it.
+        allocated_bytes: What the engine allocates of it.
+    """
+
+    dtype: str
+    bytes_per_token: float
+    bytes_per_request: int
+    budget_bytes: int
+    budget_low: int | None
+    budget_high: int | None
+    allocated_bytes: int
+
+
+class CacheGroup(_Part):
+    """Layers whose caches share blocks."""
+
+    kind: str
+    layers: int
+    page_bytes: int
+    block_size: int
+    blocks_per_request: int
+    padding_bytes: int
+
+
+class Capacity(_Part):
+    """What fits. All figures are per replica but ``requests``, which counts the deployment."""
+
+    blocks: int
+    block_size: int
+    bytes_per_block: int
+    groups: tuple[CacheGroup, ...]
+    tokens: int
+    tokens_low: int | None
+    tokens_high: int | None
+    max_concurrency: float
+    max_context: int
+    requests: int
+
+
+class Gain(_Part):
+    """What an advice adds: whole requests and tokens of the deployment."""
+
+    requests: int
+    tokens: int
+
+
+class Advice(_Part):
+    """One change, computed: what it is, what it gives, what it costs.
+
+    Attributes:
+        change: Arguments of `kvplan.size` to change, by name.
+        cost: What is paid for it: accuracy, latency, money.
+    """
+
+    action: str
+    change: dict[str, Any]
+    gain: Gain
+    cost: str
+    note: str
+
+
+class Workload(_Part):
+    """What was asked for: tokens a request, requests at once (None: not judged)."""
+
+    context: int
+    concurrency: int | None
+
+
+class Plan(_Part):
+    """An answer: does it fit, why, where every byte goes, and what to change."""
+
+    schema_: Literal["kvplan.plan/1"] = Field("kvplan.plan/1", alias="schema")
+    kvplan_version: str = __version__
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    model: ModelPart
+    gpu: GpuPart
+    engine: EnginePart
+    parallelism: Parallelism
+    workload: Workload
+    ledger: tuple[LedgerLine, ...]
+    kv: KvPart | None
+    capacity: Capacity | None
+    advice: tuple[Advice, ...] = ()
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
+    )
