@@ -4,15 +4,15 @@ KvplanError                      slug               exit
 ├── UsageError                   usage              2   an argument that makes no sense
 │   ├── UnknownNameError         unknown-name       2   no GPU, engine or option of that name
 │   └── AmbiguousNameError       ambiguous-name     2   a name that fits several things
-├── InputError                   unreadable-input   2   a file that can't be read as what it claims to be
+├── InputError                   unreadable-input   2   a file that isn't what it claims to be
 ├── FactsError                   facts-unobtainable 3   a fact that can't be had here and now
 │   ├── ModelNotFoundError       model-not-found    3
 │   ├── GatedModelError          gated-model        3
 │   ├── HubUnreachableError      hub-unreachable    3
 │   └── NoDeviceError            no-device          3
 ├── RefusedError                 refused            4   no amount of memory cures it
-│   ├── NotModelledError         not_modelled       4   an architecture kvplan does not model
-│   └── EngineRefusesError       engine_refuses     4   the engine itself rejects the configuration
+│   ├── NotModelledError         not_modelled       4   an architecture not modelled here
+│   └── EngineRefusesError       engine_refuses     4   the engine itself rejects it
 └── InternalError                bug                70  a mistake in kvplan
 
 The class decides the exit code; `cli.main` only prints what the error says of itself.

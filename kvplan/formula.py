@@ -74,7 +74,7 @@ def _walk(node: ast.AST, depth: int, text: str) -> Iterator[str]:
         ):
             for argument in args:
                 yield from _walk(argument, depth + 1, text)
-        case ast.Constant(value=value) if type(value) in (int, float):
+        case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
             if not abs(value) < MAX_LITERAL:
                 raise InputError(f"The formula {text[:60]!r} has a number that is too large.")
         case ast.Name(id=name) if _NAME.fullmatch(name) and name not in _FUNCTIONS:

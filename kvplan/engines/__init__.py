@@ -1,0 +1,1 @@
+"""How each engine spends memory. One engine knows nothing of another."""

@@ -11,6 +11,7 @@ import math
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import override
 
 from kvplan.models.formats import DTYPE_BYTES, Dtype, KvFormat, ceil_div
 
@@ -28,7 +29,7 @@ class _Cache(BaseModel):
         """Bytes one kept token takes on one rank."""
         raise NotImplementedError
 
-    def fixed_bytes(self, dtype: Dtype, *, tp: int) -> int:
+    def fixed_bytes(self, dtype: Dtype, *, tp: int) -> int:  # noqa: ARG002 - overridden
         """Bytes a request takes whatever its length, on one rank."""
         return 0
 
@@ -47,6 +48,7 @@ class _AttentionCache(_Cache):
         """KV heads on the fullest rank: fewer heads than ranks are replicated, never split."""
         return ceil_div(self.kv_heads, tp)
 
+    @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
         return self.heads_per_rank(tp) * kv.cell_bytes(self.head_dim, self.head_dim_v)
 
@@ -63,6 +65,7 @@ class WindowCache(_AttentionCache):
     kind: Literal["window"] = "window"
     window: PositiveInt
 
+    @override
     def tokens_held(self, context: int) -> int:
         return min(context, self.window)
 
@@ -73,6 +76,7 @@ class ChunkedCache(_AttentionCache):
     kind: Literal["chunked"] = "chunked"
     chunk: PositiveInt
 
+    @override
     def tokens_held(self, context: int) -> int:
         return min(context, self.chunk)
 
@@ -84,6 +88,7 @@ class LatentCache(_Cache):
     latent_dim: PositiveInt
     rope_dim: Annotated[int, Field(ge=0)]
 
+    @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
         return kv.cell_bytes(self.latent_dim + self.rope_dim, 0)
 
@@ -95,6 +100,7 @@ class IndexerCache(_Cache):
     head_dim: PositiveInt
     scale_block: PositiveInt = 128
 
+    @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
         return self.head_dim + 4 * (self.head_dim // self.scale_block)
 
@@ -130,12 +136,15 @@ class RecurrentCache(_Cache):
     kind: Literal["recurrent"] = "recurrent"
     states: Annotated[tuple[StateTensor, ...], Field(min_length=1)]
 
+    @override
     def tokens_held(self, context: int) -> int:
         return 0
 
+    @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
         return 0
 
+    @override
     def fixed_bytes(self, dtype: Dtype, *, tp: int) -> int:
         return sum(state.size(dtype, tp=tp) for state in self.states)
 
@@ -146,6 +155,7 @@ class CrossCache(_AttentionCache):
     kind: Literal["cross"] = "cross"
     source_tokens: PositiveInt
 
+    @override
     def tokens_held(self, context: int) -> int:
         return self.source_tokens
 
@@ -156,9 +166,11 @@ class SharedCache(_Cache):
     kind: Literal["shared"] = "shared"
     layer: Annotated[int, Field(ge=0)]
 
+    @override
     def tokens_held(self, context: int) -> int:
         return 0
 
+    @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
         return 0
 

@@ -1,0 +1,1 @@
+"""Pure functions over specs: size, advise. No I/O."""

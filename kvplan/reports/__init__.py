@@ -1,0 +1,1 @@
+"""A Plan as text, JSON, CSV or Markdown; one file a format."""

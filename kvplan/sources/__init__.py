@@ -1,0 +1,1 @@
+"""The only code that reads the outside world: Hub, files, drivers, bundled specs."""

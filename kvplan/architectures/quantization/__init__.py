@@ -1,0 +1,1 @@
+"""One file a quantization scheme: what is packed, what is left out, the KV scheme."""

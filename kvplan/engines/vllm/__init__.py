@@ -1,0 +1,1 @@
+"""vLLM, from settings to blocks."""
