@@ -1,0 +1,55 @@
+"""ModelFacts: what the outside world states about a model, before anything is concluded.
+
+`kvplan.sources` fills it, `kvplan.architectures` reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class TensorHeader(BaseModel):
+    """One tensor as a safetensors header states it.
+
+    Attributes:
+        dtype: The header's own type name: ``BF16``, ``F8_E4M3``, ``U8``.
+        shape: As stored: packed types count containers, not elements.
+        size: Bytes on disk.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+
+
+class ModelFacts(BaseModel):
+    """Configuration and checkpoint of one model, as read.
+
+    Attributes:
+        id: As the user or the Hub names it.
+        revision: The resolved commit, or None.
+        source: Where ``config`` was read, for people.
+        config: ``config.json``, parsed and otherwise untouched.
+        quantization: ``hf_quant_config.json``, or None.
+        tensors: The headers of all weight files, or None if they were not read.
+        checkpoint_bytes: Tensor bytes over all files by an index or a sourced spec, or None.
+        checkpoint_source: Where ``tensors`` or ``checkpoint_bytes`` come from.
+        notes: What could not be had, as sentences.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    revision: str | None = None
+    source: str
+    config: dict[str, Any]
+    quantization: dict[str, Any] | None = None
+    tensors: tuple[TensorHeader, ...] | None = None
+    checkpoint_bytes: int | None = None
+    checkpoint_source: str | None = None
+    notes: tuple[str, ...] = ()
