@@ -1,5 +1,39 @@
-"""kvplan: how many requests fit in memory, what runs out first, and what to change."""
+"""kvplan: how many requests fit in memory, what runs out first, and what to change.
+
+Nothing is imported until it is used: `import kvplan` costs what Python itself costs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from kvplan._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from kvplan.api import size
+    from kvplan.errors import KvplanError
+    from kvplan.hardware import GpuSpec
+    from kvplan.models.spec import ModelSpec
+    from kvplan.plan import Plan
+
+__all__ = ["GpuSpec", "KvplanError", "ModelSpec", "Plan", "__version__", "size"]
+
+_HOMES = {
+    "GpuSpec": "kvplan.hardware",
+    "KvplanError": "kvplan.errors",
+    "ModelSpec": "kvplan.models.spec",
+    "Plan": "kvplan.plan",
+    "size": "kvplan.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'kvplan' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

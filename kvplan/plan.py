@@ -137,9 +137,12 @@ class Advice(_Part):
 
 
 class Workload(_Part):
-    """What was asked for: tokens a request, requests at once (None: not judged)."""
+    """What was asked for: tokens a request, requests at once (None: not judged).
 
-    context: int
+    ``context`` is None only in a refusal of a model whose longest context is not known.
+    """
+
+    context: int | None
     concurrency: int | None
 
 

@@ -1,0 +1,180 @@
+"""From a model's layer caches to vLLM's layer specs: kind, block size, page bytes.
+
+A page is one layer's share of one block: block_size × cell × KV heads of the rank.
+Source: vLLM 0.33.0, vllm/v1/kv_cache_interface.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+from kvplan.engines.vllm import backends
+from kvplan.errors import EngineRefusesError, NotModelledError
+from kvplan.models.caches import (
+    ChunkedCache,
+    FullCache,
+    IndexerCache,
+    LatentCache,
+    LayerCache,
+    SharedCache,
+    WindowCache,
+)
+from kvplan.models.formats import Dtype, KvFormat, ceil_div, plain_kv
+from kvplan.models.spec import ModelSpec
+
+_HEADED = (FullCache, WindowCache, ChunkedCache)
+
+Kind = Literal["full", "window", "chunked", "latent", "indexer"]
+
+# FP8 under sparse MLA on Hopper is stored as 512 fp8 + 16 bytes of scales + 64 bf16 for rope.
+SPARSE_FP8_CELL = 656
+# vLLM's Cohere2 passes its window plus one to the attention layer
+# (vllm/model_executor/models/commandr.py).
+WINDOW_EXTRA: Mapping[str, int] = {"Cohere2ForCausalLM": 1}
+# Its attention is built without the cache config, so --kv-cache-dtype has no effect
+# (vllm/model_executor/models/falcon.py).
+IGNORES_KV_DTYPE = frozenset({"FalconForCausalLM"})
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """What vLLM knows of one layer's cache. Equal specs share a group.
+
+    Attributes:
+        block_size: Tokens a page holds.
+        page_bytes: Bytes of a page on one rank.
+        span: The window or the chunk in tokens, 0 for kinds that keep everything.
+    """
+
+    kind: Kind
+    block_size: int
+    page_bytes: int
+    span: int = 0
+
+    @property
+    def family(self) -> str:
+        """Specs of one family can form a group with unequal pages."""
+        return "full" if self.kind in ("full", "latent", "indexer") else f"{self.kind} {self.span}"
+
+
+@dataclass(frozen=True, slots=True)
+class PageContext:
+    """Everything outside the layer that decides its page."""
+
+    kv_dtype: str
+    kv: KvFormat
+    tp: int
+    dcp: int
+    sm: tuple[int, int]
+    block_size: int | None
+    dtype: Dtype
+
+
+def check_heads(model: ModelSpec, tp: int) -> None:
+    """The divisibility that vLLM itself insists on.
+
+    Raises:
+        EngineRefusesError: query heads, or KV heads in either direction, don't divide.
+    """
+    if model.attention_heads % tp:
+        raise EngineRefusesError(
+            f"vLLM refuses --tp {tp}: {model.attention_heads} attention heads do not divide by it.",
+            hint=f"Use --tp {_divisors(model.attention_heads)}.",
+        )
+    caches = (cache for layer in model.layers for cache in layer.caches)
+    for heads in {c.kv_heads for c in caches if isinstance(c, _HEADED)}:
+        if heads % tp and tp % heads:
+            raise EngineRefusesError(
+                f"vLLM refuses --tp {tp}: it neither divides the {heads} KV heads nor is a "
+                "multiple of them.",
+                hint=f"Use --tp {_divisors(heads)}.",
+            )
+
+
+def _divisors(number: int) -> str:
+    return " or ".join(str(n) for n in (1, 2, 4, 8, 16) if number % n == 0)
+
+
+def layer_pages(model: ModelSpec, context: PageContext) -> tuple[tuple[PageSpec, ...], ...]:
+    """For each layer in order, the specs of its caches (none for shared or absent ones).
+
+    Raises:
+        EngineRefusesError: no backend takes the combination.
+        NotModelledError: a kind of cache that this engine model does not cover yet.
+    """
+    if model.architecture in IGNORES_KV_DTYPE:
+        context = replace(context, kv_dtype=context.dtype, kv=plain_kv(context.dtype))
+    sparse = any(isinstance(c, IndexerCache) for layer in model.layers for c in layer.caches)
+    extra = WINDOW_EXTRA.get(model.architecture, 0)
+
+    @cache
+    def pages(caches: tuple[LayerCache, ...]) -> tuple[PageSpec, ...]:
+        held = (cache for cache in caches if not isinstance(cache, SharedCache))
+        return tuple(_page(cache, context, sparse=sparse, window_extra=extra) for cache in held)
+
+    return tuple(pages(layer.caches) for layer in model.layers)
+
+
+def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra: int) -> PageSpec:
+    if isinstance(cache, LatentCache | IndexerCache):
+        backend = backends.latent_backend(context.kv_dtype, context.sm, sparse=sparse)
+        block = backends.block_size(backend, context.block_size)
+        cell = cache.token_bytes(context.kv, tp=context.tp)
+        hopper_fp8 = context.kv.bits_k == 8 and context.sm < (10, 0)
+        if sparse and hopper_fp8 and isinstance(cache, LatentCache):
+            cell = SPARSE_FP8_CELL
+        return PageSpec(cache.kind, block, block * cell)
+    if not isinstance(cache, FullCache | WindowCache | ChunkedCache):
+        raise NotModelledError(
+            f"kvplan does not model vLLM's paging of {cache.kind} caches yet.",
+            hint="Full, window, chunked and latent attention are modelled.",
+        )
+    _check_diffkv(cache, context)
+    backend = backends.attention_backend(context.kv_dtype, context.sm)
+    block = backends.block_size(backend, context.block_size)
+    page = block * cache.token_bytes(context.kv, tp=context.tp)
+    match cache:
+        case WindowCache():
+            return PageSpec("window", block, page, cache.window + window_extra)
+        case ChunkedCache():
+            return PageSpec("chunked", block, page, cache.chunk)
+        case _:
+            return PageSpec("full", block, page)
+
+
+def _check_diffkv(cache: FullCache | WindowCache | ChunkedCache, context: PageContext) -> None:
+    unequal = cache.head_dim != cache.head_dim_v
+    if unequal and context.kv.bits_k < 16 and context.sm >= (10, 0):
+        raise EngineRefusesError(
+            f"vLLM has no {context.kv_dtype} backend for unequal key and value sizes here.",
+            hint="Use --kv-dtype auto.",
+        )
+
+
+def blocks_held(page: PageSpec, length: int, *, in_flight: int, dcp: int) -> int:
+    """Worst-case blocks that one request of ``length`` tokens holds in one group.
+
+    Source: vLLM 0.33.0, max_memory_usage_bytes of each spec class.
+    """
+    match page.kind:
+        case "window":
+            kept = min(page.span - 1 + in_flight, length)
+            return ceil_div(kept, page.block_size) + 1
+        case "chunked":
+            return ceil_div(min(page.span + in_flight, length), page.block_size)
+        case _:
+            return ceil_div(ceil_div(length, dcp), page.block_size)
+
+
+def still_grows(page: PageSpec, length: int, *, in_flight: int) -> bool:
+    """Whether one more token beyond ``length`` can ever need another block of this group."""
+    match page.kind:
+        case "window":
+            return length < page.span - 1 + in_flight
+        case "chunked":
+            return length < page.span + in_flight
+        case _:
+            return True

@@ -1,0 +1,201 @@
+"""Why vLLM would not start, what a reader has to know, and which flag cures it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kvplan.engines.vllm import backends, history
+from kvplan.ledger import LedgerLine
+from kvplan.plan import Capacity, Reason, Verdict
+from kvplan.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from kvplan.engines.vllm.engine import VllmDeployment
+
+
+def collect(
+    deployment: VllmDeployment,
+    context: int,
+    concurrency: int | None,
+    *,
+    verdict: Verdict,
+    capacity: Capacity,
+    ledger: tuple[LedgerLine, ...],
+) -> tuple[Reason, ...]:
+    """Causes of a refusal first, then what limits trust in the numbers."""
+    found: list[Reason] = []
+    if verdict == "does_not_fit":
+        found += _too_little(deployment, context, concurrency, capacity)
+    found += _uncertain(deployment, context, concurrency, verdict)
+    found += _context(deployment, context)
+    found += _coverage(deployment)
+    found += _outside(deployment, ledger)
+    found += (Reason(code="model_note", message=note) for note in deployment.setup.model.notes)
+    return tuple(found)
+
+
+def outside_overdrawn(deployment: VllmDeployment) -> bool:
+    """Whether what lies outside the budget can't fit beside it."""
+    return _outside_left(deployment) < 0
+
+
+def _outside_left(deployment: VllmDeployment) -> int:
+    if deployment.stages is None or deployment.settings.kv_cache_memory_bytes is not None:
+        return 0
+    rank = deployment.stages[deployment.fullest]
+    return rank.device.total - rank.requested - sum(line.bytes for line in rank.outside)
+
+
+def _too_little(
+    deployment: VllmDeployment, context: int, concurrency: int | None, capacity: Capacity
+) -> Iterator[Reason]:
+    stage = deployment.fullest
+    available = deployment.available[stage]
+    if deployment.stages is not None and available <= 0:
+        weights = sum(
+            line.bytes
+            for line in deployment.stages[stage].budget
+            if line.name.startswith("weights.")
+        )
+        yield Reason(
+            code="no_room_for_cache",
+            message=(
+                f"Weights ({format_bytes(weights)}) and runtime memory leave no room for a KV "
+                f"cache: {format_bytes(-available)} are missing on each GPU."
+            ),
+            hint="More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU.",
+        )
+    elif capacity.max_context < context:
+        needed = deployment.pool.request_blocks(context) * capacity.bytes_per_block
+        yield Reason(
+            code="context_too_long",
+            message=(
+                f"One request of {format_count(context)} tokens needs {format_bytes(needed)} of "
+                f"KV cache on each GPU and {format_bytes(available)} are there: vLLM would not "
+                f"start. The longest that fits is {format_count(capacity.max_context)} tokens."
+            ),
+            hint=f"--max-model-len {capacity.max_context}"
+            if capacity.max_context
+            else "More GPUs or a smaller weight format.",
+        )
+    elif concurrency is not None and capacity.requests < concurrency:
+        yield _too_many(deployment, context, concurrency, capacity)
+    if outside_overdrawn(deployment):
+        yield Reason(
+            code="outside_budget_overdrawn",
+            message=(
+                f"CUDA context, communication buffers and graphs need "
+                f"{format_bytes(-_outside_left(deployment))} more than "
+                f"gpu_memory_utilization {deployment.settings.gpu_memory_utilization} leaves."
+            ),
+            hint="Lower -o gpu_memory_utilization.",
+        )
+
+
+def _too_many(
+    deployment: VllmDeployment, context: int, concurrency: int, capacity: Capacity
+) -> Reason:
+    replicas = deployment.parallelism.dp
+    by_memory = (capacity.blocks - 1) // deployment.pool.request_blocks(context) * replicas
+    if by_memory >= concurrency:
+        return Reason(
+            code="max_num_seqs",
+            message=(
+                f"The cache would hold {format_count(by_memory)} requests, but max_num_seqs "
+                f"admits {format_count(capacity.requests)}."
+            ),
+            hint=f"-o max_num_seqs={-(-concurrency // replicas)}",
+        )
+    return Reason(
+        code="kv_cache_full",
+        message=(
+            f"The KV cache runs out first: it holds {format_count(capacity.requests)} requests of "
+            f"{format_count(context)} tokens, {format_count(concurrency)} were asked for."
+        ),
+        hint="See what to change below; requests beyond that wait or are preempted.",
+    )
+
+
+def _uncertain(
+    deployment: VllmDeployment,
+    context: int,
+    concurrency: int | None,
+    verdict: Verdict,
+) -> Iterator[Reason]:
+    if verdict != "fits" or deployment.low is None:
+        return
+    low = deployment.pool.blocks(deployment.low)
+    held = deployment.requests(low, context)
+    one_fits = deployment.pool.usable_blocks(deployment.low) >= deployment.pool.request_blocks(
+        context
+    )
+    if not one_fits or (concurrency is not None and held < concurrency):
+        yield Reason(
+            code="within_uncertainty",
+            message=(
+                "It fits by the likely figures, but not if runtime memory is at the high end of "
+                f"its range: then {format_count(held)} requests are held."
+            ),
+            hint="Leave headroom, or measure a start on the target machine.",
+        )
+
+
+def _context(deployment: VllmDeployment, context: int) -> Iterator[Reason]:
+    model = deployment.setup.model
+    if model.max_context is None or context <= model.max_context:
+        return
+    scaling = (
+        f"its rope scaling ({model.rope_scaling}) is counted in that maximum already"
+        if model.rope_scaling
+        else "it has no rope scaling; longer positions were never trained"
+    )
+    yield Reason(
+        code="context_above_model_maximum",
+        message=(
+            f"{format_count(context)} tokens are more than the model's maximum of "
+            f"{format_count(model.max_context)}: {scaling}. The memory is computed all the same."
+        ),
+        hint="vLLM wants VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 or a rope_scaling override for this.",
+    )
+
+
+def _coverage(deployment: VllmDeployment) -> Iterator[Reason]:
+    if history.is_newer_than_modelled(deployment.version):
+        yield Reason(
+            code="engine_newer_than_modelled",
+            message=(
+                f"vLLM {deployment.version} is newer than the newest release modelled "
+                f"({history.NEWEST}); its rules are taken from that."
+            ),
+        )
+    gpu = deployment.setup.gpu
+    if gpu.vendor not in ("nvidia", "custom"):
+        yield Reason(
+            code="device_not_checked",
+            message=f"vLLM's backends on {gpu.id} were not checked; an H100's rules are taken.",
+        )
+    elif gpu.sm is not None and gpu.sm not in backends.CHECKED:
+        yield Reason(
+            code="device_not_checked",
+            message=(
+                f"vLLM's backend choice was not checked for compute capability "
+                f"{gpu.sm[0]}.{gpu.sm[1]}; block sizes follow the nearest that was."
+            ),
+        )
+
+
+def _outside(deployment: VllmDeployment, ledger: tuple[LedgerLine, ...]) -> Iterator[Reason]:
+    unused = next((line for line in ledger if line.name == "outside_unused"), None)
+    if unused is None or deployment.stages is None or unused.bytes < 0:
+        return
+    high = sum(line.high - line.bytes for line in deployment.stages[deployment.fullest].outside)
+    if unused.bytes < high:
+        yield Reason(
+            code="outside_budget_tight",
+            message=(
+                f"Only {format_bytes(unused.bytes)} remain outside the budget for what vLLM does "
+                f"not count; that may need {format_bytes(high)} more than is likely."
+            ),
+            hint="Lower -o gpu_memory_utilization a little.",
+        )
