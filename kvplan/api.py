@@ -1,4 +1,4 @@
-"""The only wiring: resolve references, plan, return a `Plan`. The CLI and library users call this."""
+"""The only wiring: resolve references, plan, return a `Plan`. The CLI and libraries call this."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_RANKS = 4096
 MAX_REQUESTS = 2**31
 
 
-def size(
+def size(  # noqa: PLR0913 - the signature is the contract
     model: str | ModelSpec,
     gpu: str | GpuSpec,
     *,
@@ -61,8 +61,11 @@ def size(
             a `ModelSpec`.
         gpu: The name of a device, ``auto``, ``custom:48GiB``, or a `GpuSpec`.
         engine: ``vllm``, optionally pinned: ``vllm==0.33.0``.
-        tp, pp, dp, dcp: Tensor, pipeline, data and decode-context parallel sizes.
-        context: Tokens a request; None is the model's own maximum, ``"auto"`` the longest that fits.
+        tp: Tensor parallel size.
+        pp: Pipeline parallel size.
+        dp: Data parallel size, i.e. replicas.
+        dcp: Decode-context parallel size; divides ``tp``.
+        context: Tokens a request; None is the model's maximum, ``"auto"`` the longest that fits.
         concurrency: Requests held at once over the deployment; None: report, don't judge.
         weights: ``auto`` (as the checkpoint is) or a format to plan for: ``fp8``, ``awq``.
         kv_dtype: The engine's own cache type.
@@ -249,4 +252,7 @@ def _budget(kv_budget: int | Sequence[int] | None) -> tuple[int, ...] | None:
 
 def _whole(name: str, value: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise UsageError(f"{name} is a whole number from 1 to {most:,}, not {value!r:.40}.")
+        raise UsageError(
+            f"{name} is a whole number from 1 to {most:,}, not {value!r:.40}.",
+            hint=f"Give a {name} in that range.",
+        )

@@ -1,7 +1,8 @@
 """Ledger formulas: short arithmetic over named inputs, the same string computed and shown.
 
-A formula may use ``+ - * / // ( )``, ``min max ceil floor``, numbers and its inputs' names;
-nothing else. It is checked over Python's own ``ast`` and compiled once.
+A formula may use ``+ - * / // ( )``, ``min max ceil floor``, decimal numbers and its inputs'
+names; nothing else. The text is checked piece by piece, then over Python's own ``ast``, and
+compiled once.
 
 Integers stay integers: ``/`` of two integers is an exact fraction, so that
 ``ceil(total / 3)`` is right to the last byte however large ``total`` is. A float input
@@ -26,7 +27,16 @@ Number = int | float | Fraction
 MAX_LENGTH = 1_000
 MAX_DEPTH = 40
 MAX_LITERAL = 2**63
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+MAX_NAME = 64
+
+# What a formula is written with. Python would accept more and read some of it otherwise than it
+# looks (comments, 0x10, letters that it folds into ASCII), so the text itself is held to this.
+_PIECE = re.compile(
+    r"(?P<name>[a-z][a-z0-9_]*)"
+    r"|\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?(?![a-z0-9_.])"
+    r"|[-+*/(), ]",
+    re.ASCII,
+)
 
 
 def _divide(left: Number, right: Number) -> Number:
@@ -74,17 +84,36 @@ def _walk(node: ast.AST, depth: int, text: str) -> Iterator[str]:
         ):
             for argument in args:
                 yield from _walk(argument, depth + 1, text)
-        case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
+        case ast.Constant(value=int(value) | float(value)):
             if not abs(value) < MAX_LITERAL:
                 raise InputError(f"The formula {text[:60]!r} has a number that is too large.")
-        case ast.Name(id=name) if _NAME.fullmatch(name) and name not in _FUNCTIONS:
+        case ast.Name(id=name) if len(name) <= MAX_NAME and name not in _FUNCTIONS:
             yield name
         case _:
-            what = type(node).__name__
-            raise InputError(
-                f"The formula {text[:60]!r} has something that is not arithmetic ({what}).",
-                hint="Only + - * / // ( ), min max ceil floor, numbers and input names.",
-            )
+            raise _not_arithmetic(text, type(node).__name__)
+
+
+def _not_arithmetic(text: str, what: str) -> InputError:
+    return InputError(
+        f"The formula {text[:60]!r} has something that is not arithmetic ({what}).",
+        hint="Only + - * / // ( ), min max ceil floor, decimal numbers and input names.",
+    )
+
+
+def _parse(text: str) -> ast.Expression:
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"A formula has at most {MAX_LENGTH} characters.")
+    checked = 0
+    for piece in _PIECE.finditer(text):
+        if piece.start() != checked:
+            break
+        checked = piece.end()
+    if checked != len(text):
+        raise _not_arithmetic(text, repr(text[checked : checked + 10]))
+    try:
+        return ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise InputError(f"The formula {text[:60]!r} can't be read.") from error
 
 
 class Formula:
@@ -98,12 +127,7 @@ class Formula:
     __slots__ = ("_code", "names", "text")
 
     def __init__(self, text: str) -> None:
-        if len(text) > MAX_LENGTH:
-            raise InputError(f"A formula has at most {MAX_LENGTH} characters.")
-        try:
-            tree = ast.parse(text.strip(), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise InputError(f"The formula {text[:60]!r} can't be read.") from error
+        tree = _parse(text)
         self.text = text
         self.names = tuple(dict.fromkeys(_walk(tree, 0, text)))
         exact = ast.fix_missing_locations(_ExactDivision().visit(tree))
@@ -116,9 +140,10 @@ class Formula:
             InternalError: an input is missing, or a division by zero.
         """
         try:
+            needed = {name: inputs[name] for name in self.names}
             # Safe: the tree was checked node by node, and no builtins are in reach.
-            value: Number = eval(self._code, _GLOBALS, dict(inputs))  # noqa: S307
-        except NameError as error:
+            value: Number = eval(self._code, _GLOBALS, needed)  # noqa: S307
+        except KeyError as error:
             raise InternalError(f"The formula {self.text!r} lacks an input: {error}.") from error
         except (ZeroDivisionError, OverflowError, ValueError) as error:
             raise InternalError(f"The formula {self.text!r} can't be computed: {error}.") from error
@@ -133,7 +158,7 @@ class Formula:
         value = self.evaluate(inputs)
         if isinstance(value, int):
             return value
-        if not math.isfinite(value) or value != int(value):
+        if (isinstance(value, float) and not math.isfinite(value)) or value != int(value):
             raise InternalError(f"The formula {self.text!r} gives {value}, not whole bytes.")
         return int(value)
 
@@ -145,13 +170,17 @@ class Formula:
         """
 
         def fill(match: re.Match[str]) -> str:
-            value = inputs.get(match[0])
-            if value is None:
-                return match[0]
-            written = f"{value:_}" if isinstance(value, int) else str(value)
-            return f"({written})" if value < 0 else written
+            known = match["name"] in self.names and match[0] in inputs
+            return _written(inputs[match[0]]) if known else match[0]
 
-        return re.sub(r"[a-z][a-z0-9_]*", fill, self.text, flags=re.ASCII)
+        return _PIECE.sub(fill, self.text)
+
+
+def _written(value: Number) -> str:
+    if isinstance(value, int):
+        return f"{value:_}" if value >= 0 else f"({value:_})"
+    # In brackets, or 6 / 1/2 would be read as (6 / 1) / 2.
+    return f"({value})" if value < 0 or isinstance(value, Fraction) else str(value)
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -27,14 +28,14 @@ class LedgerLine(BaseModel):
         name: Dotted, from the general to the particular: ``weights.attention``.
         bytes: The value; what ``formula`` gives for ``inputs``.
         low, high: The interval that contains the value; equal to it where it is exact.
-        inputs: Numbers by name. Integers are exact.
+        inputs: Numbers by name, all finite. Integers are exact.
         source: Where the formula or its constants come from.
         confidence: ``exact`` (arithmetic on stated facts), ``derived`` (arithmetic that
             rests on a stated approximation), ``calibrated`` (fitted to measured starts),
             ``assumed`` (nobody stated it).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: str
     section: Section
@@ -55,6 +56,44 @@ class LedgerLine(BaseModel):
     def explain(self) -> str:
         """The formula with the numbers filled in."""
         return compile_formula(self.formula).render(self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A line before it is computed: cheap to make, and to ask for its value alone.
+
+    Attributes:
+        low, high: Inputs that take other values at the ends of the interval. Where they are
+            empty the value is certain.
+    """
+
+    name: str
+    section: Section
+    formula: str
+    inputs: Mapping[str, int | float]
+    source: str
+    confidence: Confidence
+    low: Mapping[str, int | float] = field(default_factory=dict)
+    high: Mapping[str, int | float] = field(default_factory=dict)
+
+    def value(self, end: Mapping[str, int | float] | None = None) -> int:
+        """Bytes by the formula, with some inputs at an end of their range."""
+        inputs = {**self.inputs, **end} if end else self.inputs
+        return compile_formula(self.formula).evaluate_bytes(inputs)
+
+    def line(self) -> LedgerLine:
+        """The computed line."""
+        return LedgerLine(
+            name=self.name,
+            section=self.section,
+            bytes=self.value(),
+            low=self.value(self.low),
+            high=self.value(self.high),
+            formula=self.formula,
+            inputs=dict(self.inputs),
+            source=self.source,
+            confidence=self.confidence,
+        )
 
 
 def ledger_line(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from fractions import Fraction
 
 from kvplan.errors import UsageError
@@ -17,26 +16,31 @@ _BYTE_UNITS = {
 }  # fmt: skip
 # Context lengths are powers of two wherever models state them, so 32k is 32,768 tokens.
 _TOKEN_UNITS = {"": 1, "k": 2**10, "m": 2**20}
-_NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,12})?)\s*([a-zA-Z]{0,4})", re.ASCII)
+# Separators only where they separate: in "1,5" a comma may mean a fraction, so that is refused.
+_NUMBER = re.compile(
+    r"(\d{1,20}|\d{1,3}(?:,\d{3}){1,6}|\d{1,3}(?:_\d{3}){1,6})(\.\d{1,12})?\s*([a-zA-Z]{0,4})",
+    re.ASCII,
+)
+_LONGEST = 64
 
 MAX_BYTES = 2**60
 MAX_TOKENS = 2**40
 
 
-def _split(text: str, what: str, example: str) -> tuple[Decimal, str]:
-    match = _NUMBER.fullmatch(text.strip().replace("_", "").replace(",", "")[:64])
+def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None:
-        raise UsageError(f"{text[:64]!r} is not {what}.", hint=f"Write it like {example}.")
-    return Decimal(match[1]), match[2]
+        shown = text if len(text) <= _LONGEST else text[:20] + "…"
+        raise UsageError(f"{shown!r} is not {what}.", hint=f"Write it like {example}.")
+    return Fraction(match[1].replace(",", "") + (match[2] or "")), match[3]
 
 
-def _whole(number: Decimal, factor: int, text: str, most: int, what: str) -> int:
-    exact = Fraction(number) * factor
-    if exact.denominator != 1:
-        exact = Fraction(int(exact))
-    if exact > most:
-        raise UsageError(f"{text[:64]!r} is more than any {what} kvplan plans for.")
-    return int(exact)
+def _at_most(count: int, most: int, text: str, what: str) -> int:
+    if count > most:
+        raise UsageError(
+            f"{text!r} is more than any {what} kvplan plans for.", hint=f"At most {most:,}."
+        )
+    return count
 
 
 def parse_bytes(text: str) -> int:
@@ -52,10 +56,10 @@ def parse_bytes(text: str) -> int:
     factor = _BYTE_UNITS.get(unit.lower())
     if factor is None:
         raise UsageError(
-            f"{unit!r} in {text[:64]!r} is not a unit of memory.",
+            f"{unit!r} in {text!r} is not a unit of memory.",
             hint="Use GiB (2^30 bytes) or GB (10^9 bytes).",
         )
-    return _whole(number, factor, text, MAX_BYTES, "memory")
+    return _at_most(int(number * factor), MAX_BYTES, text, "memory")
 
 
 def parse_tokens(text: str) -> int:
@@ -71,11 +75,11 @@ def parse_tokens(text: str) -> int:
     factor = _TOKEN_UNITS.get(unit.lower())
     if factor is None:
         raise UsageError(
-            f"{unit!r} in {text[:64]!r} is not a unit of tokens.", hint="Write 32k or 32768."
+            f"{unit!r} in {text!r} is not a unit of tokens.", hint="Write 32k or 32768."
         )
-    if Fraction(number) * factor % 1:
-        raise UsageError(f"{text[:64]!r} is not a whole number of tokens.")
-    tokens = _whole(number, factor, text, MAX_TOKENS, "context")
+    if number * factor % 1:
+        raise UsageError(f"{text!r} is not a whole number of tokens.", hint="Write 32k or 32768.")
+    tokens = _at_most(int(number * factor), MAX_TOKENS, text, "context")
     if tokens < 1:
         raise UsageError("A context has at least one token.", hint="Write 32k or 32768.")
     return tokens
@@ -84,16 +88,16 @@ def parse_tokens(text: str) -> int:
 def format_bytes(count: float) -> str:
     """Bytes for people, in binary units.
 
-    >>> format_bytes(85017493504), format_bytes(327680), format_bytes(-3 * 2**30), format_bytes(12)
-    ('79.18 GiB', '320 KiB', '-3.00 GiB', '12 B')
+    >>> format_bytes(85017493504), format_bytes(1572864), format_bytes(327680), format_bytes(-12)
+    ('79.18 GiB', '1.5 MiB', '320 KiB', '-12 B')
     """
     magnitude = abs(count)
-    # The limits are where rounding to the printed digits would reach the next unit's 1024.
+    # Half a step early, so that rounding never prints 1,024 of the smaller unit.
     if magnitude >= GIB - MIB // 2:
         return f"{count / GIB:,.2f} GiB"
     if magnitude >= MIB - KIB // 2:
-        return f"{count / MIB:,.0f} MiB"
-    if magnitude >= KIB:
+        return f"{count / MIB:,.0f} MiB" if count % MIB == 0 else f"{count / MIB:,.1f} MiB"
+    if magnitude >= KIB - 0.5:
         return f"{count / KIB:,.0f} KiB" if count % KIB == 0 else f"{count / KIB:,.1f} KiB"
     return f"{count:,.0f} B"
 

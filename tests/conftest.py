@@ -1,4 +1,4 @@
-"""What every test gets: no network, a scrubbed environment, and the reference data if it is there."""
+"""What every test gets: no network, a clean environment, reference data where there is some."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A busy machine must not fail a test: speed is measured in benchmarks/.
+settings.register_profile("kvplan", settings.default, deadline=None)
+settings.load_profile("kvplan")
 
 # Reference cases and real configurations, too large to live here. They may be missing: tests that
 # need them then skip, with this path in the message. KVPLAN_SHARED points elsewhere.

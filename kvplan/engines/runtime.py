@@ -1,8 +1,8 @@
 """Memory that is neither weights nor cache: fitted constants by engine version, with their spread.
 
 Nothing here is exact. Each band says what it was fitted on; a plan shows the values as
-`calibrated` with their range. Fits: start-up logs in public issue threads of vLLM and its
-users, November 2026; n is the number of starts that state the part.
+`calibrated` with their range. Fits: start-up logs in public threads of vLLM and its users,
+collected until November 2026; n is the number of starts that state the part.
 """
 
 from __future__ import annotations
@@ -57,33 +57,36 @@ VLLM_BANDS: tuple[RuntimeBand, ...] = (
         logits_bytes=Range(38.5, 30.0, 45.0),
         layer_bytes=Range(6.0, 2.0, 9.0),
         workspace_gib=_WORKSPACE,
-        non_torch_gib=Range(0.08, 0.02, 0.20),
-        non_torch_tp_gib=Range(0.80, 0.10, 1.5),
-        non_torch_tp_small_gib=Range(0.50, 0.10, 1.0),
-        graphs_gib=Range(0.8, 0.15, 3.0),
-        source="vLLM V1 0.9-0.16, 164 checkable starts over all versions, median error 0.1 GiB",
+        non_torch_gib=Range(0.10, 0.02, 0.20),
+        non_torch_tp_gib=Range(0.80, 0.40, 1.50),
+        non_torch_tp_small_gib=Range(0.50, 0.10, 1.00),
+        graphs_gib=Range(0.85, 0.0, 4.1),
+        source="vLLM 0.9-0.16: activation n=7, non-torch n=5 (one GPU) and 2 (several), "
+        "graphs n=34",
     ),
     RuntimeBand(
         since=(0, 17),
         logits_bytes=Range(14.0, 12.0, 20.0),
         layer_bytes=Range(6.0, 3.0, 9.0),
         workspace_gib=_WORKSPACE,
-        non_torch_gib=Range(0.25, 0.05, 0.50),
+        non_torch_gib=Range(0.25, 0.10, 0.50),
         non_torch_tp_gib=Range(2.10, 0.50, 2.50),
-        non_torch_tp_small_gib=Range(0.25, 0.05, 0.75),
-        graphs_gib=Range(0.9, 0.3, 5.0),
-        source="vLLM 0.17-0.19, among them 32 starts of one H100 sweep, median error 0.2 % of KV",
+        non_torch_tp_small_gib=Range(0.25, 0.05, 1.80),
+        graphs_gib=Range(0.95, 0.2, 3.2),
+        source="vLLM 0.17-0.19: activation n=17, non-torch n=13 (one GPU) and 4 (several, all "
+        "H100), graphs n=22",
     ),
     RuntimeBand(
         since=(0, 20),
         logits_bytes=Range(14.0, 12.0, 20.0),
         layer_bytes=Range(6.0, 3.0, 9.0),
         workspace_gib=_WORKSPACE,
-        non_torch_gib=Range(0.30, 0.10, 0.50),
+        non_torch_gib=Range(0.34, 0.25, 1.50),
         non_torch_tp_gib=Range(2.10, 0.50, 2.50),
-        non_torch_tp_small_gib=Range(0.25, 0.05, 0.75),
-        graphs_gib=Range(0.15, 0.0, 2.5),
-        source="vLLM 0.20-0.27, 38 starts, 13 of them end to end; thin",
+        non_torch_tp_small_gib=Range(0.25, 0.05, 1.80),
+        graphs_gib=Range(0.40, 0.0, 2.55),
+        source="vLLM 0.20-0.28: activation n=18, non-torch n=10 (one GPU) and 4 (several), graph "
+        "estimate n=16; thin",
     ),
 )
 

@@ -37,8 +37,10 @@ class ModelFacts(BaseModel):
         config: ``config.json``, parsed and otherwise untouched.
         quantization: ``hf_quant_config.json``, or None.
         tensors: The headers of all weight files, or None if they were not read.
-        checkpoint_bytes: Tensor bytes over all files by an index or a sourced spec, or None.
-        checkpoint_source: Where ``tensors`` or ``checkpoint_bytes`` come from.
+        checkpoint_bytes: Tensor bytes over all files by headers, an index or a sourced spec, or
+            None.
+        checkpoint_parameters: Elements over all files as a sourced spec states them, or None.
+        checkpoint_source: Where ``tensors`` or the two figures come from.
         notes: What could not be had, as sentences.
     """
 
@@ -51,5 +53,6 @@ class ModelFacts(BaseModel):
     quantization: dict[str, Any] | None = None
     tensors: tuple[TensorHeader, ...] | None = None
     checkpoint_bytes: int | None = None
+    checkpoint_parameters: int | None = None
     checkpoint_source: str | None = None
     notes: tuple[str, ...] = ()

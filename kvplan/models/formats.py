@@ -34,6 +34,7 @@ class NumberFormat(BaseModel):
     Attributes:
         name: Shown to people: ``bf16``, ``fp8``, ``awq``, ``mxfp4``.
         bits: Bits an element.
+        column_bytes: Bytes an input column carries whatever the rows (GPTQ's order of inputs).
         tensor_bytes: Fixed bytes a tensor (an activation scale, say).
         source: Where the layout is stated.
     """
@@ -46,6 +47,7 @@ class NumberFormat(BaseModel):
     block_columns: int | None = None
     scale_bytes: int = 0
     zero_bits: int = 0
+    column_bytes: int = 0
     tensor_bytes: int = 0
     source: str
 
@@ -61,8 +63,15 @@ class NumberFormat(BaseModel):
             + blocks * self.scale_bytes
             # Zero points are packed along the output dimension, one row of words a group.
             + blocks_across * ceil_div(blocks_down * self.zero_bits, 8)
+            + columns * self.column_bytes
             + self.tensor_bytes
         )
+
+    @property
+    def plain_bytes(self) -> int | None:
+        """Bytes an element where that is all there is, or None for packed and scaled formats."""
+        scaled = self.scale_bytes or self.zero_bits or self.column_bytes or self.tensor_bytes
+        return None if scaled or self.bits % 8 else self.bits // 8
 
 
 PLAIN: dict[Dtype, NumberFormat] = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kvplan.models.caches import LayerCache
 from kvplan.models.formats import Dtype
+from kvplan.models.identity import ById
 from kvplan.models.weights import Weight, active_parameters, total_parameters
 
 PositiveInt = Annotated[int, Field(gt=0)]
@@ -60,6 +61,7 @@ class ModelSpec(BaseModel):
         source: Where the configuration was read from.
         dtype: The type the checkpoint computes in.
         max_context: The model's own maximum, or None if it states none.
+        extended_context: What may be asked for beyond ``max_context`` (longrope), or None.
         rope_scaling: Type of rope scaling, or None.
         attention_heads: Query heads (0 for models without attention).
         hidden_size, vocab_size, intermediate_size: Width of the residual stream, rows of the
@@ -82,6 +84,7 @@ class ModelSpec(BaseModel):
     source: str
     dtype: Dtype
     max_context: PositiveInt | None
+    extended_context: PositiveInt | None = None
     rope_scaling: str | None = None
     hidden_size: PositiveInt
     vocab_size: PositiveInt
@@ -98,12 +101,26 @@ class ModelSpec(BaseModel):
     defaults: tuple[FilledDefault, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @cached_property
+    # Plain properties, not cached ones: `model_copy(update=...)` would carry a stale cache over.
+
+    @property
     def parameters_total(self) -> int:
         """Elements of all weights: tied tensors once, vocabulary unpadded."""
         return total_parameters(self.weights)
 
-    @cached_property
+    @property
     def parameters_active(self) -> int:
         """Elements one token is multiplied with."""
         return active_parameters(self.weights)
+
+    @property
+    def caches(self) -> tuple[LayerCache, ...]:
+        """Every distinct cache once, in order of first use."""
+        return _distinct_caches(ById(self.layers))
+
+
+@lru_cache(maxsize=1024)
+def _distinct_caches(layers: ById[tuple[Layer, ...]]) -> tuple[LayerCache, ...]:
+    # Layers are interned: most models have one or two distinct ones.
+    distinct = {id(layer): layer for layer in layers.value}.values()
+    return tuple(dict.fromkeys(cache for layer in distinct for cache in layer.caches))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kvplan.models.formats import NumberFormat, ceil_div, round_up
+from kvplan.models.identity import ById
 
 Component = Literal[
     "embedding",
@@ -51,6 +53,8 @@ class Weight(BaseModel):
         active_copies: How many of the copies one token goes through.
         heads: KV heads in the output dimension (sharding ``kv_heads`` only).
         format: How it is stored; None means the model's own type.
+        elements: Elements of one copy where the shape counts something else: containers of a
+            packed matrix, or scales, which are no parameters (0). None: what the shape says.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,6 +69,7 @@ class Weight(BaseModel):
     sharding: Sharding = "replicated"
     heads: Annotated[int, Field(gt=0)] = 1
     format: NumberFormat | None = None
+    elements: Annotated[int, Field(ge=0)] | None = None
 
     @property
     def instances(self) -> int:
@@ -74,7 +79,8 @@ class Weight(BaseModel):
     @property
     def parameters(self) -> int:
         """Elements over all instances."""
-        return math.prod(self.shape) * self.instances
+        elements = math.prod(self.shape) if self.elements is None else self.elements
+        return elements * self.instances
 
     def stored_bytes(self, default: NumberFormat) -> int:
         """Bytes of all instances in the checkpoint, unsharded."""
@@ -106,7 +112,9 @@ class RankLayout(BaseModel):
     """Which part of the model one rank holds.
 
     Attributes:
-        tp, ep: Tensor and expert parallel sizes (ep 1: experts are split by TP instead).
+        tp: Tensor parallel size.
+        ep: Expert parallel size; above 1 every rank holds whole experts, a share of them.
+        expert_tp: Ranks that split each expert where ep is 1; None: as many as ``tp``.
         layers: First and one past the last layer of this pipeline stage.
         first, last: Whether it is the first and the last stage.
         vocab_multiple: The engine pads the vocabulary to a multiple of this.
@@ -116,20 +124,33 @@ class RankLayout(BaseModel):
 
     tp: int = 1
     ep: int = 1
+    expert_tp: int | None = None
     layers: tuple[int, int]
     first: bool = True
     last: bool = True
     vocab_multiple: int = 64
 
+    def tp_of(self, component: Component) -> int:
+        """Ranks that split a matrix of ``component``."""
+        if component != "experts":
+            return self.tp
+        if self.ep > 1:
+            return 1
+        return self.expert_tp or self.tp
+
 
 def total_parameters(weights: tuple[Weight, ...]) -> int:
-    """All elements: tied tensors once, vocabulary unpadded."""
-    return sum(weight.parameters for weight in weights)
+    """All elements: tied tensors once, vocabulary unpadded, without draft modules (MTP)."""
+    return sum(weight.parameters for weight in weights if weight.component != "mtp")
 
 
 def active_parameters(weights: tuple[Weight, ...]) -> int:
     """The elements one token is multiplied with: of the routed experts only the chosen ones."""
-    return sum(weight.parameters // weight.copies * weight.active_copies for weight in weights)
+    return sum(
+        weight.parameters // weight.copies * weight.active_copies
+        for weight in weights
+        if weight.component != "mtp"
+    )
 
 
 def stored_bytes(weights: tuple[Weight, ...], default: NumberFormat) -> dict[Component, int]:
@@ -140,23 +161,71 @@ def stored_bytes(weights: tuple[Weight, ...], default: NumberFormat) -> dict[Com
     return dict(sizes)
 
 
-def rank_bytes(
+class RankPart(BaseModel):
+    """The weights of one component in one number format on one rank.
+
+    Attributes:
+        bytes_per_element: For formats without scales a whole number, else None.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    component: Component
+    format: str
+    elements: int
+    bytes: int
+    bytes_per_element: int | None
+
+
+def rank_parts(
     weights: tuple[Weight, ...], default: NumberFormat, layout: RankLayout, *, tied: bool
-) -> dict[Component, int]:
-    """Bytes by component on the fullest tensor-parallel rank of one pipeline stage.
+) -> tuple[RankPart, ...]:
+    """The fullest tensor-parallel rank of one pipeline stage, by component and format.
 
     ``tied`` models keep the embedding once where first and last stage are the same, and once
-    on each where they are not.
+    on each where they are not. Searches ask for the same few ranks again and again: cached.
     """
-    sizes: Counter[Component] = Counter()
-    for weight in weights:
+    return _rank_parts(ById(weights), default, layout, tied)
+
+
+@lru_cache(maxsize=4096)
+def _rank_parts(
+    weights: ById[tuple[Weight, ...]],
+    default: NumberFormat,
+    layout: RankLayout,
+    tied: bool,  # noqa: FBT001 - a key of the cache, never called by hand
+) -> tuple[RankPart, ...]:
+    elements: Counter[tuple[Component, NumberFormat]] = Counter()
+    sizes: Counter[tuple[Component, NumberFormat]] = Counter()
+    for weight in weights.value:
         instances = _instances_on(weight, layout, tied=tied)
         if not instances:
             continue
-        experts_whole = layout.ep > 1 and weight.component == "experts"
-        tp = 1 if experts_whole else layout.tp
-        rows, columns = weight.rank_shape(tp=tp, vocab_multiple=layout.vocab_multiple)
-        sizes[weight.component] += (weight.format or default).tensor_size(rows, columns) * instances
+        rows, columns = weight.rank_shape(
+            tp=layout.tp_of(weight.component), vocab_multiple=layout.vocab_multiple
+        )
+        stored = weight.format or default
+        elements[weight.component, stored] += rows * columns * instances
+        sizes[weight.component, stored] += stored.tensor_size(rows, columns) * instances
+    return tuple(
+        RankPart(
+            component=component,
+            format=stored.name,
+            elements=elements[component, stored],
+            bytes=size,
+            bytes_per_element=stored.plain_bytes,
+        )
+        for (component, stored), size in sizes.items()
+    )
+
+
+def rank_bytes(
+    weights: tuple[Weight, ...], default: NumberFormat, layout: RankLayout, *, tied: bool
+) -> dict[Component, int]:
+    """Bytes by component on the fullest tensor-parallel rank of one pipeline stage."""
+    sizes: Counter[Component] = Counter()
+    for part in rank_parts(weights, default, layout, tied=tied):
+        sizes[part.component] += part.bytes
     return dict(sizes)
 
 

@@ -69,7 +69,7 @@ def _replicas(trial: Trial, setup: Setup) -> int:
 
 def _advice(trial: Trial, gain: Gain, figures: Figures, load: Load) -> Advice:
     enough = load.concurrency is None or figures.requests >= load.concurrency
-    held = f"holds {figures.requests:,} requests"
+    held = f"Holds {figures.requests:,} requests"
     reach = f"{held}: enough" if enough else f"{held}: not enough alone"
     return Advice(
         action=trial.action,
@@ -122,7 +122,7 @@ def _more_seqs(setup: Setup, load: Load, plan: Plan) -> Iterator[Trial]:
             action=f"Admit more requests at once: max_num_seqs={seqs:,}",
             change={"engine_options": {"max_num_seqs": seqs}},
             options={"max_num_seqs": seqs},
-            cost="a larger sampling buffer, which the gain accounts for",
+            cost="A larger sampling buffer, which the gain accounts for.",
         )
 
 
@@ -131,18 +131,18 @@ def _formats(setup: Setup) -> Iterator[Trial]:
         yield Trial(
             action="Store the KV cache in FP8",
             change={"kv_dtype": "fp8"},
-            cost="some accuracy on long contexts; check on your own prompts",
+            cost="Some accuracy on long contexts; check on your own prompts.",
         )
     if setup.kv_budget is None and setup.model.quantization is None:
         yield Trial(
             action="Quantize the weights to FP8",
             change={"weights": "fp8"},
-            cost="a little accuracy; a quantized checkpoint has to exist or be made",
+            cost="A little accuracy; a quantized checkpoint has to exist or be made.",
         )
         yield Trial(
             action="Quantize the weights to 4 bits (AWQ)",
             change={"weights": "awq"},
-            cost="more accuracy than FP8 loses; a quantized checkpoint has to exist or be made",
+            cost="More accuracy than FP8 loses; a quantized checkpoint has to exist or be made.",
         )
 
 
@@ -153,7 +153,7 @@ def _more_gpus(setup: Setup, load: Load, plan: Plan) -> Iterator[Trial]:
         yield Trial(
             action=f"Split over {tp} GPUs instead of {parallel.tp} (tensor parallel)",
             change={"tp": tp},
-            cost=f"{parallel.gpus} more GPUs, and more traffic between them",
+            cost=f"{parallel.gpus} more GPUs, and more traffic between them.",
         )
     held = plan.capacity.requests // parallel.dp if plan.capacity else 0
     if held and load.concurrency:
@@ -162,7 +162,7 @@ def _more_gpus(setup: Setup, load: Load, plan: Plan) -> Iterator[Trial]:
         yield Trial(
             action=f"Run {dp} replicas instead of {parallel.dp} (data parallel)",
             change={"dp": dp},
-            cost=f"{added} more GPUs",
+            cost=f"{added} more GPUs.",
         )
 
 
@@ -175,7 +175,7 @@ def _utilization(setup: Setup, plan: Plan) -> Iterator[Trial]:
         action="Raise gpu_memory_utilization to 0.95",
         change={"engine_options": {"gpu_memory_utilization": 0.95}},
         options={"gpu_memory_utilization": 0.95},
-        cost="less room for what the budget does not count; risky where others use the GPU",
+        cost="Less room for what the budget does not count; risky where others use the GPU.",
     )
 
 
@@ -198,5 +198,5 @@ def _shorter(engine: Engine, setup: Setup, load: Load, context: int) -> Iterator
             action=f"Cap requests at {low:,} tokens",
             change={"context": low},
             context=low,
-            cost="longer requests are refused",
+            cost="Longer requests are refused.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kvplan.engines.base import Answer
-from kvplan.engines.vllm import memory, reasons
+from kvplan.engines.vllm import ledgers, reasons
 from kvplan.ledger import LedgerLine
 from kvplan.plan import CacheGroup, Capacity, EnginePart, KvPart, Verdict
 
@@ -95,13 +95,19 @@ def _tokens(
 
 
 def _ledger(deployment: VllmDeployment, capacity: Capacity) -> tuple[LedgerLine, ...]:
-    stage = deployment.fullest
-    cut = {"blocks": capacity.blocks, "bytes_per_block": capacity.bytes_per_block}
+    stage, pool = deployment.fullest, deployment.pool
+    low, high = deployment.low, deployment.high
+    cut = ledgers.Cut(
+        blocks=capacity.blocks,
+        bytes_per_block=capacity.bytes_per_block,
+        low=pool.blocks(low) if low else capacity.blocks,
+        high=pool.blocks(high) if high else capacity.blocks,
+    )
     if deployment.stages is None:
-        return memory.given_ledger(deployment.available[stage], **cut)
+        return ledgers.given_ledger(deployment.available[stage], cut)
     if deployment.settings.kv_cache_memory_bytes is not None:
-        return memory.fixed_pool_ledger(deployment.stages[stage], **cut)
-    return memory.full_ledger(deployment.stages[stage], **cut)
+        return ledgers.fixed_pool_ledger(deployment.stages[stage], cut)
+    return ledgers.full_ledger(deployment.stages[stage], cut)
 
 
 def _engine(deployment: VllmDeployment) -> EnginePart:

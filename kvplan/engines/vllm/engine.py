@@ -30,7 +30,7 @@ class VllmDeployment:
     Attributes:
         pool: Groups and the arithmetic over them.
         stages: One rank's memory by pipeline stage, or None where the bytes were given.
-        available, low, high: Bytes for the cache by pipeline stage.
+        available: Bytes for the cache by pipeline stage.
     """
 
     setup: Setup
@@ -44,8 +44,21 @@ class VllmDeployment:
     pool: Pool
     stages: tuple[RankMemory, ...] | None
     available: tuple[int, ...]
-    low: tuple[int, ...] | None
-    high: tuple[int, ...] | None
+
+    @cached_property
+    def low(self) -> tuple[int, ...] | None:
+        """Bytes for the cache by stage if runtime memory is at its high end; None: no range."""
+        return tuple(rank.low for rank in self.stages) if self.stages and self.ranged else None
+
+    @cached_property
+    def high(self) -> tuple[int, ...] | None:
+        """Bytes for the cache by stage if runtime memory is at its low end; None: no range."""
+        return tuple(rank.high for rank in self.stages) if self.stages and self.ranged else None
+
+    @property
+    def ranged(self) -> bool:
+        """Whether the cache is what fitted runtime memory leaves, not what somebody gave."""
+        return self.stages is not None and self.settings.kv_cache_memory_bytes is None
 
     @cached_property
     def blocks(self) -> int:
@@ -168,7 +181,6 @@ class Vllm:
                 )
                 for index, stage in enumerate(stages)
             )
-        available, low, high = _available(setup, options, ranks, parallel)
         return VllmDeployment(
             setup=setup,
             version=version,
@@ -180,9 +192,7 @@ class Vllm:
             parallelism=parallel,
             pool=pool,
             stages=ranks,
-            available=available,
-            low=low,
-            high=high,
+            available=_available(setup, options, ranks, parallel),
         )
 
 
@@ -252,19 +262,13 @@ def _available(
     options: settings.Settings,
     ranks: tuple[RankMemory, ...] | None,
     parallel: Parallelism,
-) -> tuple[tuple[int, ...], tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Bytes for the cache by stage: (value, low, high)."""
+) -> tuple[int, ...]:
+    """Bytes for the cache by stage: as given, as the option says, or what the budget leaves."""
     if setup.kv_budget is not None:
-        return _by_stage(setup.kv_budget, parallel), None, None
-    if ranks is None:
-        raise UsageError("Neither a memory ledger nor a KV budget was given.")
+        return _by_stage(setup.kv_budget, parallel)
     if options.kv_cache_memory_bytes is not None:
-        return (options.kv_cache_memory_bytes,) * len(ranks), None, None
-    return (
-        tuple(rank.available for rank in ranks),
-        tuple(rank.low for rank in ranks),
-        tuple(rank.high for rank in ranks),
-    )
+        return (options.kv_cache_memory_bytes,) * parallel.pp
+    return tuple(rank.available for rank in ranks or ())
 
 
 def _by_stage(budget: tuple[int, ...], parallel: Parallelism) -> tuple[int, ...]:

@@ -8,41 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kvplan.engines import runtime
 from kvplan.engines.base import Version
 from kvplan.engines.vllm.history import Rules
 from kvplan.engines.vllm.settings import Settings
 from kvplan.hardware import DeviceMemory
-from kvplan.ledger import Confidence, LedgerLine, Section, ledger_line
-from kvplan.models.caches import LatentCache
+from kvplan.ledger import Confidence, Draft, Section
 from kvplan.models.formats import PLAIN, Dtype, ceil_div
+from kvplan.models.identity import ById
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import RankLayout, RankPart, rank_parts
 from kvplan.units import GIB
 
-_MEMORY = "vLLM 0.33.0, vllm/v1/worker/gpu_worker.py determine_available_memory"
+SOURCE = "vLLM 0.33.0, vllm/v1/worker/gpu_worker.py determine_available_memory"
 _PROFILE = "vLLM profile run: max_num_batched_tokens tokens, max_num_seqs sampled requests"
-
-
-@dataclass(frozen=True, slots=True)
-class RankMemory:
-    """One rank, before the pool is cut.
-
-    Attributes:
-        budget: Lines inside the budget. outside: lines beside it.
-        requested: The whole budget in bytes.
-        available, low, high: Bytes left for the cache; may be negative.
-    """
-
-    device: DeviceMemory
-    utilization: float
-    budget: tuple[LedgerLine, ...]
-    outside: tuple[LedgerLine, ...]
-    requested: int
-    available: int
-    low: int
-    high: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,77 +41,111 @@ class RankInputs:
     sm: tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """One rank, before the pool is cut.
+
+    Attributes:
+        budget: Lines inside the budget.
+        outside: Lines beside it.
+        requested: The whole budget in bytes.
+        available: Bytes left for the cache; may be negative.
+    """
+
+    device: DeviceMemory
+    utilization: float
+    budget: tuple[Draft, ...]
+    outside: tuple[Draft, ...]
+    requested: int
+    available: int
+
+    @property
+    def low(self) -> int:
+        """The bytes left if every line of the budget is at its high end."""
+        spent = sum(draft.value(draft.high) for draft in self.budget)
+        return requested_bytes(self.device.low, self.utilization) - spent
+
+    @property
+    def high(self) -> int:
+        """The bytes left if every line of the budget is at its low end."""
+        spent = sum(draft.value(draft.low) for draft in self.budget)
+        return requested_bytes(self.device.high, self.utilization) - spent
+
+
 def rank_memory(rank: RankInputs) -> RankMemory:
     """All lines of one rank and what they leave for the cache."""
     band = runtime.vllm_band(rank.version)
     graphs = _graphs(rank, band)
-    budget = (*_weights(rank), _activation(rank, band), _non_torch(rank, band))
-    outside = (_context(), *_nccl(rank))
-    if rank.rules.graphs_in_budget:
-        budget = (*budget, *graphs)
-    else:
-        outside = (*outside, *graphs)
-    if rank.rules.nccl_in_budget:
-        budget, outside = (
-            (*budget, *_nccl(rank)),
-            tuple(line for line in outside if line.name != "nccl"),
-        )
+    nccl = _nccl(rank)
+    in_budget = (graphs if rank.rules.graphs_in_budget else ()) + (
+        nccl if rank.rules.nccl_in_budget else ()
+    )
+    budget = (*_weights(rank), _activation(rank, band), _non_torch(rank, band), *in_budget)
+    beside = (_context(), *nccl, *graphs)
     utilization = rank.settings.gpu_memory_utilization
-    requested = _requested(rank.device.total, utilization)
-    spent = sum(line.bytes for line in budget)
+    requested = requested_bytes(rank.device.total, utilization)
     return RankMemory(
         device=rank.device,
         utilization=utilization,
         budget=budget,
-        outside=outside,
+        outside=tuple(draft for draft in beside if draft not in in_budget),
         requested=requested,
-        available=requested - spent,
-        low=_requested(rank.device.low, utilization) - sum(line.high for line in budget),
-        high=_requested(rank.device.high, utilization) - sum(line.low for line in budget),
+        available=requested - sum(draft.value() for draft in budget),
     )
 
 
-def _requested(total_bytes: int, utilization: float) -> int:
-    line = ledger_line(
+def requested_bytes(total_bytes: int, utilization: float) -> int:
+    """The budget: vLLM rounds up."""
+    return Draft(
         "budget",
         "budget",
-        "ceil(total_bytes * gpu_memory_utilization)",
+        BUDGET,
         {"total_bytes": total_bytes, "gpu_memory_utilization": utilization},
-        source=_MEMORY,
+        source=SOURCE,
         confidence="exact",
-    )
-    return line.bytes
+    ).value()
 
 
-def _weights(rank: RankInputs) -> list[LedgerLine]:
+BUDGET = "ceil(total_bytes * gpu_memory_utilization)"
+
+
+def _weights(rank: RankInputs) -> tuple[Draft, ...]:
     model = rank.model
     parts = rank_parts(model.weights, PLAIN[rank.dtype], rank.layout, tied=model.tied_embeddings)
-    exact = model.checkpoint is not None and bool(model.checkpoint.bytes_by_dtype)
-    source = model.checkpoint.source if exact and model.checkpoint else model.source
+    checkpoint = model.checkpoint
+    if checkpoint is not None and checkpoint.bytes_by_dtype:
+        return _weight_lines(ById(parts), checkpoint.source, "exact")
+    return _weight_lines(ById(parts), model.source, "derived")
+
+
+@lru_cache(maxsize=1024)
+def _weight_lines(
+    parts: ById[tuple[RankPart, ...]], source: str, confidence: Confidence
+) -> tuple[Draft, ...]:
     by_component: dict[str, list[RankPart]] = {}
-    for part in parts:
+    for part in parts.value:
         by_component.setdefault(part.component, []).append(part)
-    return [
-        _weight_line(component, held, source, "exact" if exact else "derived")
+    return tuple(
+        _weight_line(component, held, source, confidence)
         for component, held in by_component.items()
-    ]
+    )
 
 
 def _weight_line(
     component: str, parts: list[RankPart], source: str, confidence: Confidence
-) -> LedgerLine:
+) -> Draft:
     terms: list[str] = []
     inputs: dict[str, int | float] = {}
     for part in parts:
-        name = "".join(c if c.isalnum() else "_" for c in part.format.lower())
+        name = identifier(part.format)
         if part.bytes_per_element is None:
             inputs[f"packed_{name}_bytes"] = part.bytes
             terms.append(f"packed_{name}_bytes")
         else:
-            inputs[f"{name}_elements"] = part.elements
-            inputs[f"bytes_per_{name}"] = part.bytes_per_element
-            terms.append(f"{name}_elements * bytes_per_{name}")
-    return ledger_line(
+            inputs[f"elements_{name}"] = part.elements
+            inputs[f"bytes_{name}"] = part.bytes_per_element
+            terms.append(f"elements_{name} * bytes_{name}")
+    return Draft(
         f"weights.{component}",
         "budget",
         " + ".join(terms),
@@ -138,6 +153,11 @@ def _weight_line(
         source=source,
         confidence=confidence,
     )
+
+
+def identifier(name: str) -> str:
+    """A name as formulas can hold it."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name.lower())
 
 
 def _fitted(
@@ -148,57 +168,57 @@ def _fitted(
     *,
     varied: Mapping[str, runtime.Range],
     source: str,
-) -> LedgerLine:
-    """A line whose constants are ranges: computed at the value, the low and the high end."""
+) -> Draft:
+    """A line whose constants are ranges."""
+    return Draft(
+        name,
+        section,
+        formula,
+        {**inputs, **{key: fitted.value for key, fitted in varied.items()}},
+        source=source,
+        confidence="calibrated",
+        low={key: fitted.low for key, fitted in varied.items()},
+        high={key: fitted.high for key, fitted in varied.items()},
+    )
 
-    def at(end: Mapping[str, float]) -> LedgerLine:
-        return ledger_line(
-            name, section, formula, {**inputs, **end}, source=source, confidence="calibrated"
-        )
 
-    line = at({key: fitted.value for key, fitted in varied.items()})
-    low = at({key: fitted.low for key, fitted in varied.items()}).bytes
-    high = at({key: fitted.high for key, fitted in varied.items()}).bytes
-    return line.model_copy(update={"low": low, "high": high})
-
-
-def _activation(rank: RankInputs, band: runtime.RuntimeBand) -> LedgerLine:
+def _activation(rank: RankInputs, band: runtime.RuntimeBand) -> Draft:
     """The larger of the profile run's two phases. Only the last stage samples."""
-    model, settings, tp = rank.model, rank.settings, rank.layout.tp
+    model, settings = rank.model, rank.settings
+    width = model.intermediate_size * max(1, model.experts_per_token)
     inputs: dict[str, int | float] = {
         "tokens": settings.max_num_batched_tokens,
         "hidden": model.hidden_size,
-        "intermediate": ceil_div(model.intermediate_size * max(1, model.experts_per_token), tp),
+        "intermediate": ceil_div(width, rank.layout.tp),
     }
-    formula = "ceil(tokens * layer_bytes * (hidden + intermediate))"
+    formula = "tokens * layer_bytes * (hidden + intermediate)"
     varied = {"layer_bytes": band.layer_bytes}
     if rank.layout.last:
         inputs |= {"requests": settings.max_num_seqs, "vocab": model.vocab_size}
-        formula = (
-            "ceil(max(tokens * layer_bytes * (hidden + intermediate), "
-            "requests * vocab * logits_bytes))"
-        )
+        formula = f"max({formula}, requests * vocab * logits_bytes)"
         varied["logits_bytes"] = band.logits_bytes
-    if model.experts or _has_latent(model):
+    if model.experts or any(cache.kind == "latent" for cache in model.caches):
         inputs["gib"] = GIB
-        formula = formula.replace("ceil(", "ceil(workspace_gib * gib + ", 1)
+        formula = f"{formula} + workspace_gib * gib"
         varied["workspace_gib"] = band.workspace_gib
-    source = f"{_PROFILE}; {band.source}"
-    return _fitted("activation_peak", "budget", formula, inputs, varied=varied, source=source)
+    return _fitted(
+        "activation_peak",
+        "budget",
+        f"ceil({formula})",
+        inputs,
+        varied=varied,
+        source=f"{_PROFILE}; {band.source}",
+    )
 
 
-def _has_latent(model: ModelSpec) -> bool:
-    return any(isinstance(c, LatentCache) for layer in model.layers for c in layer.caches)
-
-
-def _gib_line(name: str, section: Section, fitted: runtime.Range, source: str) -> LedgerLine:
+def _gib_line(name: str, section: Section, fitted: runtime.Range, source: str) -> Draft:
     key = f"{name}_gib"
     return _fitted(
         name, section, f"ceil({key} * gib)", {"gib": GIB}, varied={key: fitted}, source=source
     )
 
 
-def _non_torch(rank: RankInputs, band: runtime.RuntimeBand) -> LedgerLine:
+def _non_torch(rank: RankInputs, band: runtime.RuntimeBand) -> Draft:
     multicast = rank.sm[0] in (9, 10)
     if rank.layout.tp == 1:
         fitted = band.non_torch_gib
@@ -207,97 +227,20 @@ def _non_torch(rank: RankInputs, band: runtime.RuntimeBand) -> LedgerLine:
     return _gib_line("non_torch", "budget", fitted, band.source)
 
 
-def _graphs(rank: RankInputs, band: runtime.RuntimeBand) -> tuple[LedgerLine, ...]:
+def _graphs(rank: RankInputs, band: runtime.RuntimeBand) -> tuple[Draft, ...]:
     if rank.settings.enforce_eager:
         return ()
     section: Section = "budget" if rank.rules.graphs_in_budget else "outside"
     return (_gib_line("cuda_graphs", section, band.graphs_gib, band.source),)
 
 
-def _context() -> LedgerLine:
+def _context() -> Draft:
     source = runtime.OUTSIDE_SOURCE
     return _gib_line("cuda_context", "outside", runtime.CUDA_CONTEXT_GIB, source)
 
 
-def _nccl(rank: RankInputs) -> tuple[LedgerLine, ...]:
+def _nccl(rank: RankInputs) -> tuple[Draft, ...]:
     if rank.world == 1:
         return ()
     section: Section = "budget" if rank.rules.nccl_in_budget else "outside"
     return (_gib_line("nccl", section, runtime.NCCL_GIB, runtime.OUTSIDE_SOURCE),)
-
-
-def full_ledger(memory: RankMemory, *, blocks: int, bytes_per_block: int) -> tuple[LedgerLine, ...]:
-    """All lines of the rank; they sum to the device's memory."""
-    pool = pool_line(blocks, bytes_per_block)
-    spent = {_input(line.name): line.bytes for line in memory.budget}
-    total_inputs = {
-        "total_bytes": memory.device.total,
-        "gpu_memory_utilization": memory.utilization,
-    }
-    rest = ledger_line(
-        "budget_rest",
-        "free",
-        "ceil(total_bytes * gpu_memory_utilization) - kv_cache - " + " - ".join(spent),
-        {**total_inputs, "kv_cache": pool.bytes, **spent},
-        source=f"{_MEMORY}: what is less than one block",
-        confidence="derived",
-    )
-    beside = {_input(line.name): line.bytes for line in memory.outside}
-    unused = ledger_line(
-        "outside_unused",
-        "outside",
-        "total_bytes - ceil(total_bytes * gpu_memory_utilization)"
-        + "".join(f" - {name}" for name in beside),
-        {**total_inputs, **beside},
-        source="what the utilization leaves to other processes and late allocations",
-        confidence="derived",
-    )
-    return (*memory.budget, pool, rest, *memory.outside, unused)
-
-
-def _input(name: str) -> str:
-    return name.replace(".", "_")
-
-
-def pool_line(blocks: int, bytes_per_block: int) -> LedgerLine:
-    """The cache itself: whole blocks."""
-    return ledger_line(
-        "kv_cache",
-        "pool",
-        "blocks * bytes_per_block",
-        {"blocks": blocks, "bytes_per_block": bytes_per_block},
-        source="vLLM 0.33.0, vllm/v1/core/kv_cache_utils.py",
-        confidence="derived",
-    )
-
-
-def given_ledger(budget: int, *, blocks: int, bytes_per_block: int) -> tuple[LedgerLine, ...]:
-    """The ledger of a pool whose bytes were given: the blocks and what is less than one."""
-    pool = pool_line(blocks, bytes_per_block)
-    rest = ledger_line(
-        "budget_rest",
-        "free",
-        "kv_budget - kv_cache",
-        {"kv_budget": budget, "kv_cache": pool.bytes},
-        source="given",
-        confidence="exact",
-    )
-    return (pool.model_copy(update={"confidence": "exact"}), rest)
-
-
-def fixed_pool_ledger(
-    memory: RankMemory, *, blocks: int, bytes_per_block: int
-) -> tuple[LedgerLine, ...]:
-    """The ledger under kv_cache_memory_bytes: no utilization, the pool is as large as was said."""
-    pool = pool_line(blocks, bytes_per_block)
-    lines = (*memory.budget, pool, *memory.outside)
-    spent = {_input(line.name): line.bytes for line in lines}
-    rest = ledger_line(
-        "unused",
-        "free",
-        "total_bytes - " + " - ".join(spent),
-        {"total_bytes": memory.device.total, **spent},
-        source="kv_cache_memory_bytes bypasses the utilization",
-        confidence="derived",
-    )
-    return (*lines, rest)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Literal
 
 from kvplan.engines.vllm import backends
@@ -84,8 +83,7 @@ def check_heads(model: ModelSpec, tp: int) -> None:
             f"vLLM refuses --tp {tp}: {model.attention_heads} attention heads do not divide by it.",
             hint=f"Use --tp {_divisors(model.attention_heads)}.",
         )
-    caches = (cache for layer in model.layers for cache in layer.caches)
-    for heads in {c.kv_heads for c in caches if isinstance(c, _HEADED)}:
+    for heads in {cache.kv_heads for cache in model.caches if isinstance(cache, _HEADED)}:
         if heads % tp and tp % heads:
             raise EngineRefusesError(
                 f"vLLM refuses --tp {tp}: it neither divides the {heads} KV heads nor is a "
@@ -107,15 +105,18 @@ def layer_pages(model: ModelSpec, context: PageContext) -> tuple[tuple[PageSpec,
     """
     if model.architecture in IGNORES_KV_DTYPE:
         context = replace(context, kv_dtype=context.dtype, kv=plain_kv(context.dtype))
-    sparse = any(isinstance(c, IndexerCache) for layer in model.layers for c in layer.caches)
+    sparse = any(cache.kind == "indexer" for cache in model.caches)
     extra = WINDOW_EXTRA.get(model.architecture, 0)
-
-    @cache
-    def pages(caches: tuple[LayerCache, ...]) -> tuple[PageSpec, ...]:
-        held = (cache for cache in caches if not isinstance(cache, SharedCache))
-        return tuple(_page(cache, context, sparse=sparse, window_extra=extra) for cache in held)
-
-    return tuple(pages(layer.caches) for layer in model.layers)
+    known: dict[int, tuple[PageSpec, ...]] = {}
+    for layer in model.layers:
+        # Layers are interned, so identity tells equal ones without hashing them.
+        if id(layer) not in known:
+            known[id(layer)] = tuple(
+                _page(cache, context, sparse=sparse, window_extra=extra)
+                for cache in layer.caches
+                if not isinstance(cache, SharedCache)
+            )
+    return tuple(known[id(layer)] for layer in model.layers)
 
 
 def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra: int) -> PageSpec:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from kvplan.engines.vllm.groups import Group
 from kvplan.engines.vllm.history import Rules
 from kvplan.engines.vllm.pages import blocks_held, still_grows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """The groups with everything that their arithmetic needs.
 
@@ -25,7 +26,7 @@ class Pool:
     dcp: int
     blocks_override: int | None
 
-    @property
+    @cached_property
     def stage_block_bytes(self) -> tuple[int, ...]:
         """On each stage, a block holds one page of each layer of the widest group."""
         stages = range(len(self.groups[0].stage_bytes))
@@ -80,9 +81,11 @@ class Pool:
 
     def longest(self, usable: int, at_most: int) -> int:
         """The longest single request that ``usable`` blocks hold, or 0. Bisection, as vLLM's."""
+        if self.request_blocks(at_most) <= usable:
+            return at_most
         if self.request_blocks(1) > usable:
             return 0
-        low, high = 1, at_most
+        low, high = 1, at_most - 1
         while low < high:
             middle = (low + high + 1) // 2
             if self.request_blocks(middle) <= usable:

@@ -44,7 +44,7 @@ def _outside_left(deployment: VllmDeployment) -> int:
     if deployment.stages is None or deployment.settings.kv_cache_memory_bytes is not None:
         return 0
     rank = deployment.stages[deployment.fullest]
-    return rank.device.total - rank.requested - sum(line.bytes for line in rank.outside)
+    return rank.device.total - rank.requested - sum(draft.value() for draft in rank.outside)
 
 
 def _too_little(
@@ -53,11 +53,8 @@ def _too_little(
     stage = deployment.fullest
     available = deployment.available[stage]
     if deployment.stages is not None and available <= 0:
-        weights = sum(
-            line.bytes
-            for line in deployment.stages[stage].budget
-            if line.name.startswith("weights.")
-        )
+        budget = deployment.stages[stage].budget
+        weights = sum(draft.value() for draft in budget if draft.name.startswith("weights."))
         yield Reason(
             code="no_room_for_cache",
             message=(
@@ -113,7 +110,7 @@ def _too_many(
             f"The KV cache runs out first: it holds {format_count(capacity.requests)} requests of "
             f"{format_count(context)} tokens, {format_count(concurrency)} were asked for."
         ),
-        hint="See what to change below; requests beyond that wait or are preempted.",
+        hint="Requests beyond that wait or are preempted; see what to change.",
     )
 
 
@@ -189,7 +186,8 @@ def _outside(deployment: VllmDeployment, ledger: tuple[LedgerLine, ...]) -> Iter
     unused = next((line for line in ledger if line.name == "outside_unused"), None)
     if unused is None or deployment.stages is None or unused.bytes < 0:
         return
-    high = sum(line.high - line.bytes for line in deployment.stages[deployment.fullest].outside)
+    outside = {draft.name for draft in deployment.stages[deployment.fullest].outside}
+    high = sum(line.high - line.bytes for line in ledger if line.name in outside)
     if unused.bytes < high:
         yield Reason(
             code="outside_budget_tight",

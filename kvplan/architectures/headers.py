@@ -1,0 +1,242 @@
+"""From tensor headers to an exact weight inventory.
+
+Each tensor is looked up in the family's own inventory by name: that says what it is part of and
+how it shards, the header says how it is stored. What the inventory does not know is kept as
+``other``, whole on every rank, and named in a note.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kvplan.architectures.blocks import Weights
+from kvplan.architectures.tensor_names import TensorName, parse_name
+from kvplan.models.facts import TensorHeader
+from kvplan.models.formats import NumberFormat
+from kvplan.models.weights import Component, Place, Weight
+
+# Packed and scaled kinds of AWQ and GPTQ are stored with the inputs as rows.
+_INPUTS_FIRST = ("qweight", "qzeros", "scales")
+_PACKED = ("qweight", "weight_packed")
+_SHOWN = 5
+
+
+class _Key(NamedTuple):
+    """Tensors that differ in layer and expert only."""
+
+    local: str
+    kind: str
+    place: Place
+    mtp: bool
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+
+
+class Catalogue:
+    """The family's inventory, ready to be looked up by tensor name."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._entries: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
+        self._modules: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
+        seen: set[tuple[str, Component]] = set()
+        for weight in weights:
+            # A weight that is quantized in some layers only has two entries of one name.
+            if weight.component == "mtp" or (weight.name, weight.component) in seen:
+                continue
+            seen.add((weight.name, weight.component))
+            tower = weight.place == "tower"
+            name = weight.name.partition("[")[0]
+            self._entries[tower, name].append(weight)
+            if len(weight.shape) > 1:
+                self._modules[tower, name.removesuffix(".weight")].append(weight)
+
+    def find(self, name: TensorName) -> tuple[Weight, ...]:
+        """The entries that a tensor is, or whose scales it holds; several if it is fused."""
+        local, module = name.local, name.module
+        while True:
+            entries = self._entries.get((name.tower, local))
+            entries = entries or self._modules.get((name.tower, module))
+            if entries:
+                return tuple(entries)
+            # Outside the layers what stands in front of a name differs from file to file.
+            if name.layer is not None or "." not in local:
+                return ()
+            local, module = local.partition(".")[2], module.partition(".")[2]
+
+
+def inventory_of(
+    tensors: Iterable[TensorHeader], weights: Weights, *, layers: int, tied: bool
+) -> tuple[Weights, tuple[str, ...]]:
+    """The exact inventory, and the names of tensors that the family does not know.
+
+    Args:
+        tensors: All headers.
+        weights: The family's own inventory, computed from the configuration.
+        layers: Decoder layers; those beyond are multi-token prediction modules.
+        tied: A head that is stored all the same is not loaded.
+    """
+    catalogue = Catalogue(weights)
+    found: dict[_Key, tuple[Weight, ...]] = {}
+    at: dict[_Key, Counter[int]] = defaultdict(Counter)
+    unknown: list[str] = []
+    for tensor in tensors:
+        name = parse_name(tensor.name)
+        if not name.loaded or not tensor.size or not math.prod(tensor.shape):
+            continue
+        if tied and name.local.endswith("lm_head.weight"):
+            continue
+        matched = catalogue.find(name)
+        key = _key(tensor, name, matched, layers)
+        found[key] = matched
+        at[key][-1 if name.layer is None else name.layer] += 1
+        if not matched and not key.mtp:
+            unknown.append(tensor.name)
+    entries: Weights = ()
+    for key, counts in at.items():
+        entries += _entries(key, counts, found[key])
+    return entries, tuple(unknown)
+
+
+def bytes_by_dtype(tensors: Iterable[TensorHeader]) -> dict[str, int]:
+    """Tensor bytes by the header's type name."""
+    sizes: Counter[str] = Counter()
+    for tensor in tensors:
+        sizes[tensor.dtype] += tensor.size
+    return dict(sizes)
+
+
+def unknown_note(unknown: tuple[str, ...]) -> tuple[str, ...]:
+    """The sentence about tensors that the family does not know."""
+    if not unknown:
+        return ()
+    shown = ", ".join(name[:80] for name in unknown[:_SHOWN])
+    more = f" and {len(unknown) - _SHOWN:,} more" if len(unknown) > _SHOWN else ""
+    return (f"Tensors of unknown purpose are counted on every rank: {shown}{more}.",)
+
+
+def _key(tensor: TensorHeader, name: TensorName, matched: tuple[Weight, ...], layers: int) -> _Key:
+    place: Place = matched[0].place if matched else _place(name)
+    return _Key(
+        local=name.local,
+        kind=name.kind,
+        place=place,
+        mtp=name.layer is not None and not name.tower and name.layer >= layers,
+        dtype=tensor.dtype,
+        shape=tensor.shape,
+        size=tensor.size,
+    )
+
+
+def _place(name: TensorName) -> Place:
+    if name.tower:
+        return "tower"
+    return "embedding" if name.layer is None else "layers"
+
+
+def _entries(key: _Key, counts: Mapping[int, int], matched: tuple[Weight, ...]) -> Weights:
+    """One entry for each number of copies (experts) that layers have."""
+    by_copies: dict[int, list[int]] = defaultdict(list)
+    if key.place == "layers":
+        for layer, copies in counts.items():
+            by_copies[copies].append(layer)
+    else:
+        by_copies[sum(counts.values())] = []
+    result: Weights = ()
+    for copies, layers in by_copies.items():
+        result += _stored(key, matched, copies=copies, layers=tuple(sorted(layers)))
+    return result
+
+
+def _stored(
+    key: _Key, matched: tuple[Weight, ...], *, copies: int, layers: tuple[int, ...]
+) -> Weights:
+    shape, size = key.shape or (1,), key.size
+    first = matched[0] if matched else None
+    if first is not None and first.copies > 1 and copies == 1 and shape[0] == first.copies:
+        # All experts in one tensor.
+        copies, size, shape = shape[0], size // shape[0], shape[1:] or (1,)
+    shape = _outputs_first(key, shape, first)
+    number_format = _format(key.dtype, shape, size)
+    common = Weight(
+        name=key.local,
+        component=_component(key, first),
+        shape=shape,
+        place=key.place,
+        layers=layers,
+        copies=copies,
+        active_copies=copies if first is None else min(copies, first.active_copies * copies),
+        format=number_format,
+    )
+    if first is None:
+        return (common,)
+    active = first.active_copies if first.component == "experts" else copies
+    common = common.model_copy(update={"active_copies": min(active, copies)})
+    return tuple(
+        common.model_copy(
+            update={
+                "shape": rows + shape[1:],
+                "sharding": _sharding(entry, rows + shape[1:]),
+                "heads": entry.heads,
+                "elements": _elements(key, entry, rows + shape[1:]),
+            }
+        )
+        for entry, rows in _split(shape[0], matched)
+    )
+
+
+def _component(key: _Key, first: Weight | None) -> Component:
+    if key.mtp:
+        return "mtp"
+    if first is not None:
+        return first.component
+    return "vision" if key.place == "tower" else "other"
+
+
+def _outputs_first(key: _Key, shape: tuple[int, ...], first: Weight | None) -> tuple[int, ...]:
+    if len(shape) != 2:
+        return shape
+    mirrored = first is not None and first.shape == shape[::-1] != shape
+    return shape[::-1] if mirrored or key.kind in _INPUTS_FIRST else shape
+
+
+def _format(dtype: str, shape: tuple[int, ...], size: int) -> NumberFormat:
+    bits, rest = divmod(8 * size, math.prod(shape))
+    # What does not come out in whole bits an element is carried by the tensor as a whole.
+    return NumberFormat(
+        name=dtype.lower(),
+        bits=bits,
+        tensor_bytes=size - math.prod(shape) * bits // 8 if rest else 0,
+        source="the tensors' headers",
+    )
+
+
+def _split(rows: int, matched: tuple[Weight, ...]) -> Iterable[tuple[Weight, tuple[int]]]:
+    """The rows of each part of a fused tensor, or all rows under the first entry."""
+    total = sum(entry.shape[0] for entry in matched)
+    if len(matched) > 1 and all(rows * entry.shape[0] % total == 0 for entry in matched):
+        return [(entry, (rows * entry.shape[0] // total,)) for entry in matched]
+    return [(matched[0], (rows,))]
+
+
+def _sharding(entry: Weight, shape: tuple[int, ...]) -> str:
+    if len(shape) == 1 and shape[0] != entry.shape[0]:
+        return "replicated"
+    if entry.sharding == "kv_heads" and shape[0] % entry.heads:
+        return "replicated"
+    return entry.sharding
+
+
+def _elements(key: _Key, entry: Weight, shape: tuple[int, ...]) -> int | None:
+    if key.kind in _PACKED:
+        return math.prod(entry.shape)
+    if key.kind == "bias":
+        return None
+    if key.kind != "weight" and key.local != entry.name:
+        return 0
+    # A "weight" with fewer containers than the matrix has elements is packed.
+    packed = len(shape) > 1 and math.prod(shape) < math.prod(entry.shape)
+    return math.prod(entry.shape) if packed else None

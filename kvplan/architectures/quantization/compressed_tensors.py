@@ -1,0 +1,122 @@
+"""compressed-tensors (LLM Compressor): groups of modules, each with its own number format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kvplan.architectures.blocks import Weights
+from kvplan.architectures.fields import Fields
+from kvplan.architectures.quantization.fp8 import per_block, per_channel, per_tensor
+from kvplan.architectures.quantization.modules import Modules
+from kvplan.architectures.quantization.mxfp4 import MXFP4
+from kvplan.architectures.quantization.nvfp4 import nvfp4_format
+from kvplan.architectures.quantization.scheme import Quantized, with_format
+from kvplan.errors import NotModelledError
+from kvplan.models.formats import NumberFormat
+
+_SOURCE = "vLLM v0.33.0 vllm/model_executor/layers/quantization/compressed_tensors/schemes/"
+_SHAPE_BYTES = 2 * 8  # weight_shape: two int64
+_MOST_GROUPS = 64
+
+
+def packed(*, bits: int, group: int | None, symmetric: bool, ordered: bool) -> NumberFormat:
+    """``pack-quantized``: integers packed in int32, scales in half precision."""
+    return NumberFormat(
+        name=f"w{bits}a16",
+        bits=bits,
+        block_rows=1,
+        block_columns=group,
+        scale_bytes=2,
+        zero_bits=0 if symmetric else bits,
+        column_bytes=4 if ordered else 0,
+        tensor_bytes=_SHAPE_BYTES,
+        source=f"{_SOURCE}compressed_tensors_wNa16.py",
+    )
+
+
+def int8(*, channel: bool) -> NumberFormat:
+    """``int-quantized``: one fp32 scale an output row, or one for the matrix."""
+    return NumberFormat(
+        name="int8",
+        bits=8,
+        block_rows=1 if channel else None,
+        scale_bytes=4,
+        source=f"{_SOURCE}compressed_tensors_w8a8_int8.py",
+    )
+
+
+def compressed_tensors(settings: Fields, weights: Weights) -> Quantized:
+    """``quant_method: compressed-tensors``.
+
+    Raises:
+        NotModelledError: a format that is not known.
+    """
+    ignored = Modules(settings.texts("ignore") or ())
+    groups = settings.section("config_groups")
+    if groups is None:
+        raise settings.error("config_groups", None, "an object")
+    for name in groups.names()[:_MOST_GROUPS]:
+        group = groups.section(name)
+        details = group.section("weights") if group else None
+        if group is None or details is None:
+            continue
+        stored_as = group.optional_text("format") or settings.optional_text("format") or ""
+        number_format = _format(details, stored_as)
+        weights = with_format(weights, number_format, _chosen(group, ignored))
+    # Whatever it says, vLLM takes FP8: v0.33.0 vllm/model_executor/layers/attention/attention.py.
+    kv_scheme = "fp8" if settings.section("kv_cache_scheme") else None
+    return Quantized(name="compressed-tensors", weights=weights, kv_scheme=kv_scheme)
+
+
+def _chosen(group: Fields, ignored: Modules) -> Callable[[str], bool]:
+    targets = group.texts("targets") or ("Linear",)
+    if "Linear" in targets:
+        return lambda module: not ignored.cover(module)
+    named = Modules(targets)
+    return lambda module: named.cover(module) and not ignored.cover(module)
+
+
+def _format(details: Fields, stored_as: str) -> NumberFormat:
+    bits = details.integer("num_bits", default=8, most=32)
+    strategy = details.optional_text("strategy") or "tensor"
+    floating = details.optional_text("type") == "float"
+    match stored_as, floating, bits:
+        case ("pack-quantized", False, 2 | 3 | 4 | 8):
+            return packed(
+                bits=bits,
+                group=_group(details, strategy),
+                symmetric=details.flag("symmetric", default=True),
+                ordered=details.raw("actorder") == "group",
+            )
+        case ("nvfp4-pack-quantized", True, 4):
+            return nvfp4_format(details.integer("group_size", default=16, most=2**20))
+        case ("mxfp4-pack-quantized", True, 4):
+            return MXFP4
+        case ("int-quantized" | "naive-quantized", False, 8):
+            return int8(channel=strategy != "tensor")
+        case ("float-quantized" | "naive-quantized", True, 8):
+            return _float8(details, strategy)
+    raise NotModelledError(
+        f"compressed-tensors in the form {stored_as[:40]!r} with {bits} bits is not modelled yet.",
+        hint="Packed integers, int8, FP8, NVFP4 and MXFP4 are.",
+    )
+
+
+def _group(details: Fields, strategy: str) -> int | None:
+    if strategy == "channel":
+        return None
+    group = details.integer("group_size", default=-1, least=-1, most=2**20)
+    if group == 0:
+        raise details.error("group_size", group, "-1 (no groups) or a whole number above 0")
+    return None if group < 0 else group
+
+
+def _float8(details: Fields, strategy: str) -> NumberFormat:
+    if strategy == "channel":
+        return per_channel()
+    if strategy == "block":
+        block = details.integers("block_structure", least=1, most=2**20) or (128, 128)
+        if len(block) != 2:
+            raise details.error("block_structure", list(block), "two whole numbers")
+        return per_block(*block)
+    return per_tensor(static=True)

@@ -1,0 +1,70 @@
+"""TensorName: what the name of a checkpoint's tensor says about its place in the model."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d{1,6})\.", re.ASCII)
+_EXPERT = re.compile(r"\.experts\.\d{1,6}\.", re.ASCII)
+_TOWER = re.compile(r"vision|visual|image|multi_modal_projector|audio", re.ASCII)
+# gpt-oss glues the kind of tensor to the module with an underscore, or leaves it out.
+_FUSED_EXPERTS = re.compile(r"(.*\.experts\.(?:gate_up_proj|down_proj))(?:_(\w+))?", re.ASCII)
+_GLUED = {"blocks": "weight_packed", "scales": "weight_scale", "bias": "bias", "": "weight"}
+
+# Saved by some exporters, loaded by no engine: masks and tables that are computed anew.
+_NEVER_LOADED = (
+    "rotary_emb.inv_freq",
+    ".attn.bias",
+    ".attn.masked_bias",
+    ".attention.bias",
+    ".attention.masked_bias",
+    ".position_ids",
+)
+
+
+class TensorName(NamedTuple):
+    """A name, taken apart.
+
+    Attributes:
+        module: Without layer and expert number: ``self_attn.q_proj``.
+        kind: The last part: ``weight``, ``bias``, ``qweight``, ``weight_scale``.
+        layer: The layer's number, or None.
+        tower: It belongs to a tower or its projector.
+        loaded: An engine loads it.
+    """
+
+    module: str
+    kind: str
+    layer: int | None
+    tower: bool
+    loaded: bool
+
+    @property
+    def local(self) -> str:
+        """Module and kind: the name of an entry of the inventory."""
+        return f"{self.module}.{self.kind}" if self.module else self.kind
+
+
+def parse_name(name: str) -> TensorName:
+    """Takes a name apart.
+
+    >>> parse_name("model.layers.7.mlp.experts.3.up_proj.weight")[:3]
+    ('mlp.experts.up_proj', 'weight', 7)
+    """
+    layer = _LAYER.search(name)
+    head = name[: layer.start()] if layer else name
+    local = name[layer.end() :] if layer else name
+    local = _EXPERT.sub(".experts.", f".{local}").removeprefix(".")
+    fused = _FUSED_EXPERTS.fullmatch(local)
+    if fused and (fused[2] or "") in _GLUED:
+        module, kind = fused[1], _GLUED[fused[2] or ""]
+    else:
+        module, _, kind = local.rpartition(".")
+    return TensorName(
+        module=module,
+        kind=kind,
+        layer=int(layer[1]) if layer else None,
+        tower=_TOWER.search(head) is not None,
+        loaded=not f".{name}".endswith(_NEVER_LOADED),
+    )

@@ -1,0 +1,86 @@
+"""Reports leave here: to stdout, or to a file that is written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from kvplan.errors import UsageError
+
+
+def write(text: str, path: Path | None) -> None:
+    """Writes a report to ``path``, or to stdout for None and ``-``.
+
+    Raises:
+        UsageError: the file can't be written, or the disk is full.
+        BrokenPipeError: nobody reads stdout any more.
+    """
+    if path is None or str(path) == "-":
+        _to_stdout(text)
+        return
+    try:
+        if path.exists() and not path.is_file():
+            _to_special(text, path)
+        else:
+            _replace(text, path)
+    except OSError as error:
+        raise _unwritable(str(path), error) from error
+
+
+def _to_stdout(text: str) -> None:
+    if sys.stdout is None:  # closed by the caller: only the exit code is wanted
+        return
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable("stdout", error) from error
+
+
+def silence_stdout() -> None:
+    """Sends what is still buffered to nowhere, so that Python's own exit says nothing either."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _to_special(text: str, path: Path) -> None:
+    """A device or a named pipe: there is nothing to replace."""
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def _replace(text: str, path: Path) -> None:
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        Path(name).chmod(_mode(target))
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """The mode of the file that is replaced, or what a new file gets."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _unwritable(where: str, error: OSError) -> UsageError:
+    reason = error.strerror or str(error)
+    return UsageError(
+        f"The report can't be written: {reason}.",
+        hint="Name a file in a folder that exists and may be written to.",
+        location=where,
+    )

@@ -1,0 +1,91 @@
+"""What fits, as labelled rows: each figure says whether it counts a GPU, a replica or all."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kvplan.plan import Capacity, KvPart, Plan
+from kvplan.reports.figures import byte_range, count_range, counted
+from kvplan.reports.headline import context_text
+from kvplan.units import format_bytes, format_count
+
+
+class Figure(NamedTuple):
+    """One figure: what it is, its value, its interval if it has one, and a remark."""
+
+    label: str
+    value: str
+    interval: str
+    remark: str
+
+
+class Scope(NamedTuple):
+    """Figures that count the same thing."""
+
+    title: str
+    figures: tuple[Figure, ...]
+
+
+def capacity_scopes(plan: Plan) -> tuple[Scope, ...]:
+    """Per GPU, per replica, and for the deployment; empty where nothing could be planned."""
+    if plan.kv is None or plan.capacity is None:
+        return ()
+    replica = counted(plan.parallelism.tp * plan.parallelism.pp, "GPU")
+    deployment = replica if plan.parallelism.dp == 1 else f"{plan.parallelism.dp} × {replica}"
+    return (
+        Scope("Per GPU", _per_gpu(plan, plan.kv, plan.capacity)),
+        Scope(f"Per replica ({replica})", _per_replica(plan, plan.capacity)),
+        Scope(f"Deployment ({deployment})", _deployment(plan, plan.capacity)),
+    )
+
+
+def _per_gpu(plan: Plan, kv: KvPart, capacity: Capacity) -> tuple[Figure, ...]:
+    allocated, budget = format_bytes(kv.allocated_bytes), format_bytes(kv.budget_bytes)
+    return (
+        Figure(
+            "KV cache allocated",
+            allocated,
+            byte_range(kv.budget_low, kv.budget_high),
+            "" if allocated == budget else f"of {budget} left for it",
+        ),
+        Figure("KV of one more token", format_bytes(kv.bytes_per_token), "", _per_token(kv)),
+        Figure(
+            "KV of one request",
+            format_bytes(kv.bytes_per_request),
+            "",
+            f"{context_text(plan)}, {format_count(kv.bytes_per_request)} bytes",
+        ),
+        Figure(
+            "KV block",
+            format_bytes(capacity.bytes_per_block),
+            "",
+            f"{format_count(capacity.block_size)} tokens,"
+            f" {format_count(capacity.bytes_per_block)} bytes",
+        ),
+    )
+
+
+def _per_token(kv: KvPart) -> str:
+    whole = kv.bytes_per_token == int(kv.bytes_per_token)
+    exact = format_count(kv.bytes_per_token) if whole else f"{kv.bytes_per_token:,.2f}"
+    return f"{exact} bytes"
+
+
+def _per_replica(plan: Plan, capacity: Capacity) -> tuple[Figure, ...]:
+    # Only for vLLM are these figures promised to be the ones in its log.
+    logged = "as the engine logs it" if plan.engine.name == "vllm" else ""
+    tokens = count_range(capacity.tokens_low, capacity.tokens_high)
+    return (
+        Figure("KV blocks", format_count(capacity.blocks), "", logged),
+        Figure("tokens", format_count(capacity.tokens), tokens, logged),
+        Figure("max concurrency", f"{capacity.max_concurrency:,.2f}", "", logged),
+        Figure("longest context", format_count(capacity.max_context), "", "one request alone"),
+    )
+
+
+def _deployment(plan: Plan, capacity: Capacity) -> tuple[Figure, ...]:
+    asked = plan.workload.concurrency
+    remark = f"of {context_text(plan)} at once"
+    if asked is not None:
+        remark += f"; asked for {format_count(asked)}"
+    return (Figure("whole requests", format_count(capacity.requests), "", remark),)

@@ -1,0 +1,119 @@
+"""The verdict in one sentence that needs no knowledge of caches."""
+
+from __future__ import annotations
+
+from kvplan.ledger import total
+from kvplan.plan import Capacity, Plan
+from kvplan.reports.figures import counted, parameters
+from kvplan.units import format_bytes, format_count
+
+
+def headline(plan: Plan) -> str:
+    """The verdict first, then what it rests on."""
+    capacity = plan.capacity
+    if plan.verdict == "refused" or capacity is None:
+        return f"{_VERDICTS[plan.verdict]}: {_first_reason(plan)}"
+    if plan.verdict == "fits":
+        return f"Fits: {_holding(plan, capacity)}{_wish(plan)}."
+    if capacity.requests == 0:
+        return f"Does not fit: {_not_even_one(plan, capacity)}"
+    if capacity.requests >= (plan.workload.concurrency or 1):
+        return f"Does not fit: {_first_reason(plan)}"
+    return f"Does not fit: {_holding(plan, capacity)}{_shortage(plan)}"
+
+
+def subject(plan: Plan) -> str:
+    """What was planned: model, engine, parallel sizes, cache format."""
+    sizes = plan.parallelism.model_dump()
+    parts = [
+        plan.model.id,
+        parameters(plan.model.parameters_total),
+        f"{plan.engine.name} {plan.engine.version}",
+        " ".join(f"{name.upper()} {size}" for name, size in sizes.items() if size > 1),
+        f"KV cache in {plan.kv.dtype}" if plan.kv else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def requests_per_replica(plan: Plan) -> int | None:
+    """Requests asked of one replica, the fullest one; None if nothing was asked."""
+    if plan.workload.concurrency is None:
+        return None
+    return -(-plan.workload.concurrency // plan.parallelism.dp)
+
+
+def limited_by_requests(plan: Plan) -> bool:
+    """Whether the engine's own limit on requests binds although the memory would do."""
+    asked = requests_per_replica(plan)
+    if asked is None or plan.kv is None or plan.capacity is None:
+        return False
+    # An engine may keep one block for itself.
+    usable = plan.kv.allocated_bytes - plan.capacity.bytes_per_block
+    return asked * plan.kv.bytes_per_request <= usable
+
+
+def context_text(plan: Plan) -> str:
+    """The length that was planned for: ``32,768 tokens``."""
+    context = plan.workload.context
+    return "an unknown number of tokens" if context is None else counted(context, "token")
+
+
+_VERDICTS = {"fits": "Fits", "does_not_fit": "Does not fit", "refused": "Refused"}
+
+
+def _first_reason(plan: Plan) -> str:
+    return plan.reasons[0].message if plan.reasons else "no reason was given."
+
+
+def _hardware(plan: Plan) -> str:
+    return f"{format_count(plan.gpu.count)} × {plan.gpu.id}"
+
+
+def _holding(plan: Plan, capacity: Capacity) -> str:
+    verb = "holds" if plan.gpu.count == 1 else "hold"
+    requests = counted(capacity.requests, "request")
+    return f"{_hardware(plan)} {verb} {requests} of {context_text(plan)} at once"
+
+
+def _wish(plan: Plan) -> str:
+    asked = plan.workload.concurrency
+    return "" if asked is None else f"; you asked for {format_count(asked)}"
+
+
+def _shortage(plan: Plan) -> str:
+    asked = format_count(plan.workload.concurrency or 1)
+    limit = "KV cache runs out first."
+    if limited_by_requests(plan):
+        limit = f"The engine's own limit on requests{_limit_option(plan)} binds, not memory."
+    return f"; {asked} were asked for. {limit}"
+
+
+def _limit_option(plan: Plan) -> str:
+    for name in ("max_num_seqs", "max_running_requests", "max_batch_size", "n_seq_max"):
+        if name in plan.engine.options:
+            return f" ({name} {plan.engine.options[name]})"
+    return ""
+
+
+def _not_even_one(plan: Plan, capacity: Capacity) -> str:
+    if capacity.max_context <= 0:
+        return f"{_hardware(plan)} {_overfull(plan)}"
+    return (
+        f"{_hardware(plan)} cannot hold one request of {context_text(plan)}; the longest that fits"
+        f" has {counted(capacity.max_context, 'token')}. KV cache runs out first."
+    )
+
+
+def _overfull(plan: Plan) -> str:
+    weights = sum(line.bytes for line in plan.ledger if line.name.startswith("weights"))
+    whole = total(plan.ledger)
+    verb = "has" if plan.gpu.count == 1 else "have"
+    if weights > whole:
+        return (
+            f"{verb} {format_bytes(whole)} a GPU; the model's weights alone need"
+            f" {format_bytes(weights)}."
+        )
+    return (
+        f"{verb} no room for a KV cache: weights ({format_bytes(weights)} a GPU) and the engine's"
+        " own memory take all that it may use."
+    )

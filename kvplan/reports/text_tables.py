@@ -1,0 +1,111 @@
+"""The tables of a plan's text report."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kvplan.ledger import total
+from kvplan.plan import Advice, CacheGroup, Plan
+from kvplan.reports.capacity_rows import Scope
+from kvplan.reports.changes import change_flags
+from kvplan.reports.clean import clean
+from kvplan.reports.figures import byte_range, counted, share, size
+from kvplan.reports.ledger_rows import Row, ledger_rows
+from kvplan.reports.text_console import GAP, INDENT, table
+from kvplan.units import format_bytes, format_count
+
+# The least that prose can be read in.
+_NARROWEST = 20
+_CONFIDENCE_STYLES = {"assumed": "yellow", "calibrated": "cyan"}
+_ROW_STYLES = {"section": "bold", "total": "bold", "group": "", "line": ""}
+
+
+def ledger_table(plan: Plan, *, ascii_only: bool) -> Table:
+    """Every line of one GPU with bytes, share, interval and confidence."""
+    numbers = ("Bytes", "Share", "Range")
+    made = table(words=("Ledger of one GPU",), numbers=numbers, ascii_only=ascii_only)
+    made.add_column("Confidence", no_wrap=True)
+    whole = total(plan.ledger)
+    for row in ledger_rows(plan.ledger):
+        made.add_row(*_ledger_cells(row, whole), style=_ROW_STYLES[row.kind])
+    return made
+
+
+def _ledger_cells(row: Row, whole: int) -> tuple[Text, ...]:
+    return (
+        Text(" " * INDENT * row.depth + clean(row.label)),
+        Text(size(row.bytes)),
+        Text(share(row.bytes, whole)),
+        Text(byte_range(row.low, row.high)),
+        Text(row.confidence, style=_CONFIDENCE_STYLES.get(row.confidence, "")),
+    )
+
+
+def capacity_table(scopes: tuple[Scope, ...], *, ascii_only: bool) -> Table:
+    """The figures of each scope under its title."""
+    made = table(words=("Capacity",), numbers=("Value",), ascii_only=ascii_only)
+    made.add_column("", overflow="fold")
+    for scope in scopes:
+        made.add_row(Text(scope.title), style="bold")
+        for figure in scope.figures:
+            remark = "; ".join(part for part in (figure.interval, figure.remark) if part)
+            made.add_row(Text(f"{' ' * INDENT}{figure.label}"), Text(figure.value), Text(remark))
+    return made
+
+
+def groups_table(groups: tuple[CacheGroup, ...], *, ascii_only: bool) -> Table:
+    """Groups of layers whose caches share blocks."""
+    numbers = ("Layers", "Page", "Tokens a block", "Blocks a request", "Padding")
+    made = table(words=("Cache group",), numbers=numbers, ascii_only=ascii_only)
+    for group in groups:
+        made.add_row(
+            Text(f"{' ' * INDENT}{clean(group.kind)}"),
+            format_count(group.layers),
+            format_bytes(group.page_bytes),
+            format_count(group.block_size),
+            format_count(group.blocks_per_request),
+            format_bytes(group.padding_bytes),
+        )
+    return made
+
+
+def advice_table(advice: tuple[Advice, ...], *, width: int, ascii_only: bool) -> Table:
+    """What to change: how, what it gains in the whole deployment, what it costs."""
+    made = table(words=(), numbers=(), ascii_only=ascii_only)
+    made.leading = 1
+    gains = [_gain(one) for one in advice]
+    left = width - max(cell_len(line) for gain in gains for line in gain.split("\n")) - 2 * GAP
+    natural = INDENT + max(cell_len(clean(one.action)) for one in advice)
+    action = min(max(_flags_width(advice), min(natural, left // 2)), left - _NARROWEST)
+    made.add_column("What to change", width=action)
+    made.add_column("Gain", justify="right", no_wrap=True)
+    made.add_column("Cost", width=left - action)
+    for one, gain in zip(advice, gains, strict=True):
+        made.add_row(_action(one), Text(gain), Text(_cost(one), overflow="fold"))
+    return made
+
+
+def _flags_width(advice: tuple[Advice, ...]) -> int:
+    flags = [cell_len(flag) for one in advice for flag in change_flags(one.change)]
+    return INDENT + max(flags, default=0)
+
+
+def _action(advice: Advice) -> Padding:
+    text = Text(clean(advice.action), overflow="fold")
+    for flag in change_flags(advice.change):
+        text.append(f"\n{clean(flag)}", style="cyan")
+    return Padding(text, (0, 0, 0, INDENT))
+
+
+def _gain(advice: Advice) -> str:
+    requests = counted(advice.gain.requests, "request")
+    tokens = counted(advice.gain.tokens, "token")
+    signs = ["+" if gain >= 0 else "" for gain in (advice.gain.requests, advice.gain.tokens)]
+    return f"{signs[0]}{requests}\n{signs[1]}{tokens}"
+
+
+def _cost(advice: Advice) -> str:
+    return "\n".join(clean(part) for part in (advice.cost, advice.note) if part)

@@ -1,0 +1,159 @@
+"""GPU names → GpuSpec, from the bundled `gpu_specs/`.
+
+Resolving a name must not parse every file: names stand before the first source in a file, so the
+raw text up to there says whether a file can be meant at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kvplan.errors import AmbiguousNameError, InputError, UnknownNameError, UsageError, nearest
+from kvplan.hardware import Fact, GpuSpec
+from kvplan.sources.bundled import specs_dir
+from kvplan.sources.yaml_reader import read_yaml, validate
+from kvplan.units import GIB, parse_bytes
+
+SCHEMA = "kvplan.gpu/1"
+_CUSTOM = "custom:"
+_LIST = "`kvplan gpus list` shows all."
+# Names say little beyond this; longer input is a mistake.
+_LONGEST_NAME = 100
+_MOST_LISTED = 12
+_IGNORED = str.maketrans("", "", " -_\t")
+_WITH_MEMORY = re.compile(r"(.+)[ _-](\d+gb)\s*", re.ASCII | re.IGNORECASE)
+
+
+def fold(name: str) -> str:
+    """What counts of a name: not case, ``NVIDIA``, spaces, dashes and underscores.
+
+    >>> fold("NVIDIA A100-SXM4-80GB")
+    'a100sxm480gb'
+    """
+    return name.casefold().replace("nvidia", "").translate(_IGNORED)
+
+
+def find_gpu(name: str) -> GpuSpec:
+    """The device of that name.
+
+    An id or alias wins; then the name that the driver prints; then a product without its memory
+    (``L40S``, ``Apple M2 Max``); then the start of an id, with or without the memory at its end
+    (``A100 80GB``). ``auto`` reads this machine, and ``custom:48GiB`` is a device of exactly that
+    memory and nothing else.
+
+    Raises:
+        UnknownNameError: no device is called that.
+        AmbiguousNameError: several are.
+        NoDeviceError: ``auto`` on a machine without a GPU that can be read.
+    """
+    if name.strip().casefold() == "auto":
+        from kvplan.sources.nvml import auto_gpu  # noqa: PLC0415  pynvml is needed only here
+
+        return auto_gpu()
+    if name.strip().casefold().startswith(_CUSTOM):
+        return _custom(name.strip()[len(_CUSTOM) :])
+    folded = fold(name) if len(name) <= _LONGEST_NAME else ""
+    if not folded:
+        raise _unknown(name)
+    start, memory = _split(name)
+    candidates = tuple(_candidates(start or folded))
+    for found in (
+        [gpu for gpu in candidates if folded in map(fold, (gpu.id, *gpu.aliases))],
+        [gpu for gpu in candidates if folded == fold(gpu.name)],
+        [gpu for gpu in candidates if folded == fold(gpu.id.rpartition("-")[0])],
+        [gpu for gpu in candidates if _starts(gpu, start, memory)],
+    ):
+        if found:
+            return _only(name, found)
+    raise _unknown(name)
+
+
+def list_gpus() -> tuple[GpuSpec, ...]:
+    """All bundled devices, in the order of their ids."""
+    return tuple(_read(path) for path in _paths())
+
+
+def search_gpus(text: str) -> tuple[GpuSpec, ...]:
+    """The bundled devices with ``text`` in their id, name, aliases, vendor or architecture."""
+    folded = fold(text)
+    return tuple(
+        gpu
+        for gpu in list_gpus()
+        if any(folded in fold(part) for part in (*_names(gpu), gpu.vendor, gpu.architecture))
+    )
+
+
+def _paths() -> list[Path]:
+    return sorted(specs_dir("gpu_specs").glob("*.yaml"), key=_natural)
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Sorts L4 before L20, and 8GB before 16GB."""
+    parts = re.split(r"(\d+)", path.stem.casefold())
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+
+def _candidates(folded: str) -> Iterator[GpuSpec]:
+    for path in _paths():
+        if folded in fold(path.read_text(encoding="utf-8").partition("source:")[0]):
+            yield _read(path)
+
+
+def _read(path: Path) -> GpuSpec:
+    document = read_yaml(path)
+    if document.data.get("schema") != SCHEMA:
+        raise InputError(
+            "This is not a GPU spec of this version of kvplan.",
+            hint=f"Its first line is `schema: {SCHEMA}`.",
+            location=document.location(("schema",)),
+        )
+    facts = {key: value for key, value in document.data.items() if key != "schema"}
+    return validate(replace(document, data=facts), GpuSpec)
+
+
+def _names(gpu: GpuSpec) -> Iterable[str]:
+    return (gpu.id, gpu.name, *gpu.aliases)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """``A100 80GB`` → (``a100``, ``80gb``); without a memory at its end the whole name, folded."""
+    match = _WITH_MEMORY.fullmatch(name)
+    return (fold(match[1]), match[2].casefold()) if match else (fold(name), "")
+
+
+def _starts(gpu: GpuSpec, start: str, memory: str) -> bool:
+    folded = fold(gpu.id)
+    return folded.startswith(start) and folded.endswith(memory)
+
+
+def _only(name: str, found: list[GpuSpec]) -> GpuSpec:
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(gpu.id for gpu in found[:_MOST_LISTED])
+    if len(found) > _MOST_LISTED:
+        listed += f" and {len(found) - _MOST_LISTED} more"
+    raise AmbiguousNameError(f"{name!r} may be several GPUs: {listed}.", hint="Give one of these.")
+
+
+def _unknown(name: str) -> UnknownNameError:
+    shown = name if len(name) <= _LONGEST_NAME else name[:40] + "…"
+    close = nearest(shown, (path.stem for path in _paths()))
+    return UnknownNameError(
+        f"No GPU is called {shown!r}.", hint=f"{close} {_LIST}" if close else _LIST
+    )
+
+
+def _custom(size: str) -> GpuSpec:
+    memory = parse_bytes(size)
+    if memory < 1:
+        raise UsageError("A GPU has some memory.", hint="Write custom:48GiB.")
+    return GpuSpec(
+        id=f"{_CUSTOM}{size.strip()}",
+        name=f"a GPU with {size.strip()}",
+        vendor="custom",
+        architecture="unknown",
+        torch_total_gib=Fact(value=memory / GIB, source="given as the GPU's name"),
+    )

@@ -1,0 +1,1 @@
+"""What is asked of a deployment: lengths, prefixes, arrivals. Knows no engine."""

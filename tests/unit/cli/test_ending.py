@@ -1,0 +1,98 @@
+"""Every outcome has the contract's exit code, and errors are at most two lines."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import typer
+
+from kvplan import errors
+from kvplan.cli.ending import exit_code
+from kvplan.cli.session import Session
+
+
+def _end(error: BaseException | None, *, debug: bool = False) -> int:
+    def command() -> int:
+        if error is not None:
+            raise error
+        return 0
+
+    return exit_code(command, Session(debug=debug))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, 0),
+        (errors.UsageError("no"), 2),
+        (errors.UnknownNameError("no"), 2),
+        (errors.InputError("no"), 2),
+        (errors.HubUnreachableError("no"), 3),
+        (errors.NoDeviceError("no"), 3),
+        (errors.NotModelledError("no"), 4),
+        (errors.EngineRefusesError("no"), 4),
+        (errors.InternalError("no"), 70),
+        (typer.BadParameter("no"), 2),
+        (ValueError("no"), 70),
+        (RecursionError("no"), 70),
+        (MemoryError(), 70),
+        (KeyboardInterrupt(), 130),
+        (typer.Abort(), 130),
+        (SystemExit(0), 0),
+        (SystemExit(), 0),
+        (SystemExit(3), 3),
+    ],
+)
+def test_exit_codes(error: BaseException | None, code: int) -> None:
+    assert _end(error) == code
+
+
+def test_an_error_is_a_sentence_with_its_place_and_a_hint(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _end(errors.InputError("Bad\x1b[31m key.", hint="Fix it.", location="a.yaml:3"))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "error: a.yaml:3: Bad\\x1b[31m key.\nhint: Fix it.\n"
+
+
+def test_an_error_without_a_hint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    _end(errors.InputError("Bad key."))
+    assert capsys.readouterr().err == "error: Bad key.\n"
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), errors.InternalError("A formula is broken.")])
+def test_a_bug_says_so_without_a_traceback(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _end(error) == 70
+    written = capsys.readouterr().err
+    assert "Traceback" not in written
+    assert "--debug" in written
+    assert len(written.splitlines()) == 2
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), errors.UsageError("no")])
+def test_debug_shows_the_traceback(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    _end(error, debug=True)
+    written = capsys.readouterr().err
+    assert "Traceback" in written
+    assert written.rstrip().splitlines()[-1].startswith(("error: ", "hint: "))
+
+
+def test_typers_own_exit_after_a_closed_pipe_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    def command() -> int:
+        try:
+            raise BrokenPipeError
+        except OSError:
+            sys.exit(1)
+
+    assert exit_code(command, Session()) == 0
+
+
+def test_a_closed_stderr_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert _end(errors.UsageError("no")) == 2
