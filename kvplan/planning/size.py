@@ -56,7 +56,7 @@ def plan_from(prepared: Prepared, setup: Setup, load: Load) -> Plan:
     answer = prepared.answer(context, load.concurrency)
     return Plan(
         verdict=answer.verdict,
-        reasons=(*_of_sources(setup.model), *answer.reasons),
+        reasons=(*answer.reasons, *_of_sources(setup.model)),
         model=model_part(setup.model),
         gpu=_gpu_part(setup, answer),
         engine=answer.engine,

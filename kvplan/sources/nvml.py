@@ -88,6 +88,7 @@ def _ask(nvml: Any, question: Callable[..., T], *arguments: Any) -> T | None:
     except nvml.NVMLError as error:
         if error.value in (
             nvml.NVML_ERROR_NOT_SUPPORTED,
+            nvml.NVML_ERROR_FUNCTION_NOT_FOUND,
             nvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
             nvml.NVML_ERROR_NO_PERMISSION,
             nvml.NVML_ERROR_NOT_FOUND,

@@ -1,0 +1,171 @@
+"""The changes worth trying where a plan falls short, each with what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kvplan.engines.base import Engine, Setup
+from kvplan.errors import RefusedError
+from kvplan.plan import Plan
+
+MAX_TP = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A configuration that falls short.
+
+    Attributes:
+        context: Tokens a request that were planned for.
+        target: Requests that were asked for; 1 if none were.
+        asked: Whether a number of requests was asked for at all.
+    """
+
+    engine: Engine
+    setup: Setup
+    plan: Plan
+    context: int
+    target: int
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change to try.
+
+    Attributes:
+        change: Arguments of `kvplan.size` by name.
+        options: Engine options to set.
+        context: A shorter length to plan for, or None for the one that was asked.
+        gpus: Devices it adds.
+        last_resort: It changes what was asked for, or only multiplies what there is.
+        pairs: It may be combined with another change.
+    """
+
+    action: str
+    change: Mapping[str, Any]
+    cost: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    context: int | None = None
+    gpus: int = 0
+    last_resort: bool = False
+    pairs: bool = False
+
+
+def single_changes(case: Case) -> Iterator[Trial]:
+    """Single changes, the gentlest first."""
+    yield from _more_seqs(case)
+    yield from _formats(case.setup)
+    yield from _more_gpus(case)
+    yield from _utilization(case)
+    yield from _shorter(case)
+
+
+def _more_seqs(case: Case) -> Iterator[Trial]:
+    if any(reason.code == "max_num_seqs" for reason in case.plan.reasons):
+        seqs = -(-case.target // case.setup.parallelism.dp)
+        yield Trial(
+            action=f"Admit more requests at once: max_num_seqs={seqs:,}",
+            change={"engine_options": {"max_num_seqs": seqs}},
+            options={"max_num_seqs": seqs},
+            cost="A larger sampling buffer, which the gain accounts for.",
+        )
+
+
+def _formats(setup: Setup) -> Iterator[Trial]:
+    if setup.kv_dtype == "auto":
+        yield Trial(
+            action="Store the KV cache in FP8",
+            change={"kv_dtype": "fp8"},
+            pairs=True,
+            cost="Some accuracy on long contexts; check on your own prompts.",
+        )
+    if setup.kv_budget is None and setup.model.quantization is None:
+        yield Trial(
+            action="Quantize the weights to FP8",
+            change={"weights": "fp8"},
+            pairs=True,
+            cost="A little accuracy; a quantized checkpoint has to exist or be made.",
+        )
+        yield Trial(
+            action="Quantize the weights to 4 bits (AWQ)",
+            change={"weights": "awq"},
+            cost="More accuracy than FP8 loses; a quantized checkpoint has to exist or be made.",
+        )
+
+
+def _more_gpus(case: Case) -> Iterator[Trial]:
+    parallel = case.setup.parallelism
+    tp = parallel.tp * 2
+    if case.setup.kv_budget is None and tp <= MAX_TP:
+        yield Trial(
+            action=f"Split over {tp} GPUs instead of {parallel.tp} (tensor parallel)",
+            change={"tp": tp},
+            gpus=parallel.gpus,
+            pairs=True,
+            cost=f"{parallel.gpus} more GPUs, and more traffic between them.",
+        )
+    held = case.plan.capacity.requests // parallel.dp if case.plan.capacity else 0
+    if held and case.asked:
+        dp = -(-case.target // held)
+        added = (dp - parallel.dp) * parallel.tp * parallel.pp
+        yield Trial(
+            action=f"Run {dp} replicas instead of {parallel.dp} (data parallel)",
+            change={"dp": dp},
+            gpus=added,
+            last_resort=True,
+            cost=f"{added} more GPUs.",
+        )
+
+
+def _utilization(case: Case) -> Iterator[Trial]:
+    used = case.plan.engine.options.get("gpu_memory_utilization")
+    setup = case.setup
+    given = setup.kv_budget is not None or "kv_cache_memory_bytes" in setup.options
+    if given or not isinstance(used, float) or used >= 0.95:
+        return
+    yield Trial(
+        action="Raise gpu_memory_utilization to 0.95",
+        change={"engine_options": {"gpu_memory_utilization": 0.95}},
+        options={"gpu_memory_utilization": 0.95},
+        cost="Less room for what the budget does not count; risky where others use the GPU.",
+    )
+
+
+def _shorter(case: Case) -> Iterator[Trial]:
+    """The longest context at which the asked concurrency is held."""
+    try:
+        prepared = case.engine.prepare(case.setup)
+    except RefusedError:
+        return
+    low, high = 0, case.context - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if prepared.figures(middle).requests >= case.target:
+            low = middle
+        else:
+            high = middle - 1
+    if low:
+        yield Trial(
+            action=f"Cap requests at {low:,} tokens",
+            change={"context": low},
+            last_resort=True,
+            context=low,
+            cost="Longer requests are refused.",
+        )
+
+
+def pairs_of(trials: Sequence[Trial]) -> Iterator[Trial]:
+    """A cheaper format together with each other change that can go with it."""
+    for index, first in enumerate(trials):
+        for second in trials[index + 1 :]:
+            if first.pairs and second.pairs and not set(first.change) & set(second.change):
+                yield Trial(
+                    action=f"{first.action}, and {second.action[0].lower()}{second.action[1:]}",
+                    change={**first.change, **second.change},
+                    options={**first.options, **second.options},
+                    cost=f"{first.cost} {second.cost}",
+                    gpus=first.gpus + second.gpus,
+                )
