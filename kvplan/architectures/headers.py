@@ -15,8 +15,8 @@ from typing import NamedTuple
 from kvplan.architectures.blocks import Weights
 from kvplan.architectures.tensor_names import TensorName, parse_name
 from kvplan.models.facts import TensorHeader
-from kvplan.models.formats import NumberFormat
-from kvplan.models.weights import Component, Place, Weight
+from kvplan.models.formats import NumberFormat, ceil_div
+from kvplan.models.weights import Component, Place, Sharding, Weight
 
 # Packed and scaled kinds of AWQ and GPTQ are stored with the inputs as rows.
 _INPUTS_FIRST = ("qweight", "qzeros", "scales")
@@ -119,11 +119,10 @@ def unknown_note(unknown: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _key(tensor: TensorHeader, name: TensorName, matched: tuple[Weight, ...], layers: int) -> _Key:
-    place: Place = matched[0].place if matched else _place(name)
     return _Key(
         local=name.local,
         kind=name.kind,
-        place=place,
+        place=_place(name, matched),
         mtp=name.layer is not None and not name.tower and name.layer >= layers,
         dtype=tensor.dtype,
         shape=tensor.shape,
@@ -131,10 +130,14 @@ def _key(tensor: TensorHeader, name: TensorName, matched: tuple[Weight, ...], la
     )
 
 
-def _place(name: TensorName) -> Place:
+def _place(name: TensorName, matched: tuple[Weight, ...]) -> Place:
     if name.tower:
         return "tower"
-    return "embedding" if name.layer is None else "layers"
+    if name.layer is not None:
+        return "layers"
+    # A name within the layers that has lost its number would belong to none of them.
+    known = matched[0].place if matched else "embedding"
+    return "embedding" if known == "layers" else known
 
 
 def _entries(key: _Key, counts: Mapping[int, int], matched: tuple[Weight, ...]) -> Weights:
@@ -155,52 +158,58 @@ def _stored(
     key: _Key, matched: tuple[Weight, ...], *, copies: int, layers: tuple[int, ...]
 ) -> Weights:
     shape, size = key.shape or (1,), key.size
-    first = matched[0] if matched else None
-    if first is not None and first.copies > 1 and copies == 1 and shape[0] == first.copies:
+    if matched and copies == 1 and shape[0] == matched[0].copies > 1:
         # All experts in one tensor.
         copies, size, shape = shape[0], size // shape[0], shape[1:] or (1,)
-    shape = _outputs_first(key, shape, first)
-    number_format = _format(key.dtype, shape, size)
-    common = Weight(
+    shape = _outputs_first(key, shape, matched)
+    whole = Weight(
         name=key.local,
-        component=_component(key, first),
+        component=_component(key, matched),
         shape=shape,
         place=key.place,
         layers=layers,
         copies=copies,
-        active_copies=copies if first is None else min(copies, first.active_copies * copies),
-        format=number_format,
+        active_copies=_active(matched, copies),
+        format=_format(key.dtype, shape, size),
     )
-    if first is None:
-        return (common,)
-    active = first.active_copies if first.component == "experts" else copies
-    common = common.model_copy(update={"active_copies": min(active, copies)})
-    return tuple(
-        common.model_copy(
-            update={
-                "shape": rows + shape[1:],
-                "sharding": _sharding(entry, rows + shape[1:]),
-                "heads": entry.heads,
-                "elements": _elements(key, entry, rows + shape[1:]),
-            }
-        )
-        for entry, rows in _split(shape[0], matched)
-    )
+    if not matched:
+        return (whole,)
+    parts = _split(shape[0], matched)
+    return tuple(_part(whole, key, entry, (rows, *shape[1:])) for entry, rows in parts)
 
 
-def _component(key: _Key, first: Weight | None) -> Component:
+def _part(whole: Weight, key: _Key, entry: Weight, shape: tuple[int, ...]) -> Weight:
+    changes = {
+        "shape": shape,
+        "sharding": _sharding(entry, shape),
+        "heads": entry.heads,
+        "elements": _elements(key, entry, shape),
+    }
+    return whole.model_copy(update=changes)
+
+
+def _active(matched: tuple[Weight, ...], copies: int) -> int:
+    routed = matched and matched[0].component == "experts"
+    return min(matched[0].active_copies, copies) if routed else copies
+
+
+def _component(key: _Key, matched: tuple[Weight, ...]) -> Component:
     if key.mtp:
         return "mtp"
-    if first is not None:
-        return first.component
+    if matched:
+        return matched[0].component
     return "vision" if key.place == "tower" else "other"
 
 
-def _outputs_first(key: _Key, shape: tuple[int, ...], first: Weight | None) -> tuple[int, ...]:
+def _outputs_first(
+    key: _Key, shape: tuple[int, ...], matched: tuple[Weight, ...]
+) -> tuple[int, ...]:
     if len(shape) != 2:
         return shape
-    mirrored = first is not None and first.shape == shape[::-1] != shape
-    return shape[::-1] if mirrored or key.kind in _INPUTS_FIRST else shape
+    if key.kind in _INPUTS_FIRST:
+        return shape[::-1]
+    whole = (sum(entry.shape[0] for entry in matched), *matched[0].shape[1:]) if matched else ()
+    return shape[::-1] if whole == shape[::-1] else shape
 
 
 def _format(dtype: str, shape: tuple[int, ...], size: int) -> NumberFormat:
@@ -209,20 +218,20 @@ def _format(dtype: str, shape: tuple[int, ...], size: int) -> NumberFormat:
     return NumberFormat(
         name=dtype.lower(),
         bits=bits,
-        tensor_bytes=size - math.prod(shape) * bits // 8 if rest else 0,
+        tensor_bytes=size - ceil_div(math.prod(shape) * bits, 8) if rest else 0,
         source="the tensors' headers",
     )
 
 
-def _split(rows: int, matched: tuple[Weight, ...]) -> Iterable[tuple[Weight, tuple[int]]]:
+def _split(rows: int, matched: tuple[Weight, ...]) -> list[tuple[Weight, int]]:
     """The rows of each part of a fused tensor, or all rows under the first entry."""
     total = sum(entry.shape[0] for entry in matched)
     if len(matched) > 1 and all(rows * entry.shape[0] % total == 0 for entry in matched):
-        return [(entry, (rows * entry.shape[0] // total,)) for entry in matched]
-    return [(matched[0], (rows,))]
+        return [(entry, rows * entry.shape[0] // total) for entry in matched]
+    return [(matched[0], rows)]
 
 
-def _sharding(entry: Weight, shape: tuple[int, ...]) -> str:
+def _sharding(entry: Weight, shape: tuple[int, ...]) -> Sharding:
     if len(shape) == 1 and shape[0] != entry.shape[0]:
         return "replicated"
     if entry.sharding == "kv_heads" and shape[0] % entry.heads:

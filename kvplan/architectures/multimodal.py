@@ -18,9 +18,10 @@ def gemma3(fields: Fields) -> Anatomy:
     text = _part(fields, "text_config", class_source("gemma3"))
     decoder = gemma3_text(text)
     tower, width = siglip(_part(fields, "vision_config", class_source("siglip")))
-    projector = tower_linear(
-        "mm_input_projection", (width, decoder.hidden_size), "replicated"
-    ) + tower_norm("mm_soft_emb_norm", width)
+    (projection,) = tower_linear("mm", (width, decoder.hidden_size), "replicated")
+    # The one matrix whose name does not end in ".weight".
+    projection = projection.model_copy(update={"name": "mm_input_projection_weight"})
+    projector = (projection, *tower_norm("mm_soft_emb_norm", width))
     return _joined(decoder, tower + projector, tied=_tied(fields, text, default=True))
 
 
@@ -46,7 +47,7 @@ def _mistral3_projector(fields: Fields, width: int, hidden: int) -> Weights:
     chosen = fields.raw("vision_feature_layer")
     inputs = width * (len(chosen) if isinstance(chosen, list) and chosen else 1)
     return (
-        tower_norm("projector.norm", width)
+        tower_norm("norm", width)
         + tower_linear("patch_merger.merging_layer", (width, width * merge * merge), "replicated")
         + tower_linear("linear_1", (hidden, inputs), "replicated", bias=bias)
         + tower_linear("linear_2", (hidden, hidden), "replicated", bias=bias)

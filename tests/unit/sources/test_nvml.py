@@ -228,6 +228,7 @@ def test_ecc_changes_what_is_read(read: Read) -> None:
     scaled = on["auto"]["torch_total_gib"]
     assert scaled["value"] == pytest.approx(47.4 * 46068 / 49140)
     assert scaled["note"] == "scaled to the 46,068 MiB that NVML reads here"
+    assert scaled["low"] == pytest.approx(0.970 * 46068 / 1024)
     # What torch was seen to have with ECC on (vllm-project/vllm#16141).
     assert scaled["low"] < 44.55 < scaled["high"]
 
