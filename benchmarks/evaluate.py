@@ -1,6 +1,6 @@
 """How many questions a second are answered once model and GPU are loaded, on one core.
 
-    python benchmarks/evaluate.py [--seconds 2]
+    python benchmarks/evaluate.py [--seconds 2] [MODEL …]
 
 - figures: capacity for one more context length, the configuration being prepared. What a search
   over lengths or a simulation does. Goal: above 5,000 a second.
@@ -21,8 +21,8 @@ from kvplan import api
 from kvplan.plan import Parallelism
 from kvplan.sources.gpus import find_gpu
 
-MODELS = ("meta-llama/Llama-3.1-70B-Instruct", "google/gemma-3-27b-it", "deepseek-ai/DeepSeek-V3")
-TP = {"deepseek-ai/DeepSeek-V3": 8}
+MODELS = ("meta-llama/Llama-3.1-70B-Instruct", "Qwen/Qwen3-32B")
+TP = 8
 
 
 def rate(answer: Callable[[int], object], seconds: float) -> float:
@@ -41,13 +41,12 @@ def questions(model_id: str) -> dict[str, Callable[[int], object]]:
     """The four kinds of question about one model."""
     model = api.read_spec(model_id, offline=True)
     gpu = find_gpu("H100-SXM-80GB")
-    tp = TP.get(model_id, 4)
-    parallelism = Parallelism(tp=tp)
+    parallelism = Parallelism(tp=TP)
     prepared = api.prepare(model, gpu, parallelism=parallelism)
 
     def plan(context: int, *, advice: bool) -> kvplan.Plan:
         return kvplan.size(
-            model, gpu, tp=tp, context=context, concurrency=100_000, advice=advice, offline=True
+            model, gpu, tp=TP, context=context, concurrency=100_000, advice=advice, offline=True
         )
 
     return {
@@ -64,9 +63,11 @@ def main() -> None:
     """Prints a row a model and question."""
     parser = argparse.ArgumentParser(description="Evaluations a second.")
     parser.add_argument("--seconds", type=float, default=2.0)
-    seconds: float = parser.parse_args().seconds
+    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL")
+    arguments = parser.parse_args()
+    seconds: float = arguments.seconds
     print(f"{'model':36} {'question':20} {'a second':>10} {'ms':>9}")
-    for model_id in MODELS:
+    for model_id in arguments.models:
         for name, answer in questions(model_id).items():
             answers = rate(answer, seconds)
             print(f"{model_id:36} {name:20} {answers:10,.0f} {1000 / answers:9.3f}")

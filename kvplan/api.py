@@ -9,7 +9,7 @@ from typing import Any
 from kvplan.architectures import quantize, read_model
 from kvplan.engines.base import Engine, Prepared, Setup, parse_version
 from kvplan.engines.vllm.engine import Vllm
-from kvplan.errors import NotModelledError, UnknownNameError, UsageError, nearest
+from kvplan.errors import NotModelledError, UnknownNameError, UsageError, nearest, shown
 from kvplan.hardware import GpuSpec
 from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
@@ -32,6 +32,7 @@ ENGINES: Mapping[str, Engine] = {"vllm": Vllm()}
 ENGINES_TO_COME = ("sglang", "tensorrt-llm", "llama.cpp", "ollama", "transformers")
 MAX_RANKS = 4096
 MAX_REQUESTS = 2**31
+_LONGEST_WORD = 4096
 
 
 def size(  # noqa: PLR0913 - the signature is the contract
@@ -78,7 +79,8 @@ def size(  # noqa: PLR0913 - the signature is the contract
 
     Raises:
         KvplanError: a bad argument, facts that can't be had, or unreadable input. What the engine
-            refuses and what kvplan does not model is not raised: the plan's verdict says so.
+            refuses and what kvplan does not model (an engine to come, too) is not raised: the
+            plan's verdict says so.
 
     Example:
         >>> plan = size("meta-llama/Llama-3.1-8B-Instruct", "H100", context=8192, offline=True)
@@ -89,30 +91,51 @@ def size(  # noqa: PLR0913 - the signature is the contract
         engine=_engine(engine),
         parallelism=_parallelism(tp=tp, pp=pp, dp=dp, dcp=dcp),
         load=_load(context, concurrency),
-        weights=weights,
-        kv_dtype=kv_dtype,
-        dtype=dtype,
+        weights=_word("weights", weights),
+        kv_dtype=_word("kv_dtype", kv_dtype),
+        dtype=_word("dtype", dtype),
         kv_budget=_budget(kv_budget),
-        options=dict(engine_options or {}),
-        gpu=gpu if isinstance(gpu, GpuSpec) else find_gpu(gpu),
+        options=_options(engine_options),
+        gpu=gpu if isinstance(gpu, GpuSpec) else find_gpu(_word("gpu", gpu)),
     )
-    known = model if isinstance(model, ModelSpec) else read_facts(model, offline=offline)
+    if gpus_per_node is not None:
+        _whole("gpus_per_node", gpus_per_node, MAX_RANKS)
+    known = model if isinstance(model, ModelSpec) else _facts(model, offline=offline)
     try:
+        planner = request.engine.planner()
         setup = _setup(request, _spec(known, weights))
     except NotModelledError as refusal:
         return _not_modelled(request, known, refusal)
-    plan = size_setup(request.engine.model, setup, request.load)
+    plan = size_setup(planner, setup, request.load)
     plan = with_node_note(plan, gpus_per_node)
     if not advice:
         return plan
-    found = advise(request.engine.model, setup, request.load, plan)
-    return plan.model_copy(update={"advice": found})
+    return plan.model_copy(update={"advice": advise(planner, setup, request.load, plan)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    model: Engine
+    """An engine of the contract, and the release that was asked for."""
+
+    name: str
     version: str | None
+
+    def planner(self) -> Engine:
+        """The engine's model.
+
+        Raises:
+            NotModelledError: it is one to come.
+        """
+        if self.name not in ENGINES:
+            raise NotModelledError(
+                f"kvplan does not model {self.name} yet.", hint=f"Modelled: {', '.join(ENGINES)}."
+            )
+        return ENGINES[self.name]
+
+    def release(self) -> str:
+        """The release that rules are taken from; ``none`` of an engine to come."""
+        engine = ENGINES.get(self.name)
+        return self.version or (engine.newest if engine else "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +159,7 @@ def read_spec(model: str, *, offline: bool = False) -> ModelSpec:
     Raises:
         KvplanError: see `size`; also NotModelledError for a family kvplan does not model.
     """
-    return read_model(read_facts(model, offline=offline))
+    return read_model(_facts(model, offline=offline))
 
 
 def prepare(model: ModelSpec, gpu: GpuSpec, *, engine: str = "vllm", **changes: Any) -> Prepared:
@@ -146,7 +169,11 @@ def prepare(model: ModelSpec, gpu: GpuSpec, *, engine: str = "vllm", **changes: 
     """
     pinned = _engine(engine)
     setup = Setup(model=model, gpu=gpu, version=pinned.version, **changes)
-    return pinned.model.prepare(setup)
+    return pinned.planner().prepare(setup)
+
+
+def _facts(model: str, *, offline: bool) -> ModelFacts:
+    return read_facts(_word("model", model), offline=offline)
 
 
 def _spec(known: ModelFacts | ModelSpec, weights: str) -> ModelSpec:
@@ -178,8 +205,8 @@ def _not_modelled(
         model=_unread(known) if isinstance(known, ModelFacts) else model_part(known),
         gpu=request.gpu,
         engine=EnginePart(
-            name=request.engine.model.name,
-            version=request.engine.version or request.engine.model.newest,
+            name=request.engine.name,
+            version=request.engine.release(),
             options=request.options,
             assumed=(),
         ),
@@ -206,25 +233,24 @@ def _unread(facts: ModelFacts) -> ModelPart:
 
 
 def _engine(text: str) -> _Pinned:
-    name, _, version = text.partition("==")
-    if name in ENGINES:
-        if version:
-            parse_version(version)
-        return _Pinned(ENGINES[name], version or None)
-    if name in ENGINES_TO_COME:
-        raise NotModelledError(
-            f"kvplan does not model {name} yet.", hint=f"Modelled: {', '.join(ENGINES)}."
-        )
+    name, pin, version = _word("engine", text).partition("==")
+    if pin and name in ENGINES:
+        parse_version(version)
+    if name in ENGINES or name in ENGINES_TO_COME:
+        return _Pinned(name, version or None)
     raise UnknownNameError(
-        f"There is no engine {name[:60]!r}.",
+        f"There is no engine {shown(name)}.",
         hint=nearest(name, (*ENGINES, *ENGINES_TO_COME)) or f"Modelled: {', '.join(ENGINES)}.",
     )
 
 
 def _load(context: int | str | None, concurrency: int | None) -> Load:
     if isinstance(context, str) and context != "auto":
-        raise UsageError(f"context is a number of tokens or 'auto', not {context[:40]!r}.")
-    if isinstance(context, int):
+        raise UsageError(
+            f"context is a number of tokens or 'auto', not {shown(context)}.",
+            hint="Give 32768, 'auto' for the longest that fits, or None for the model's maximum.",
+        )
+    if context is not None and context != "auto":
         _whole("context", context, MAX_TOKENS)
     if concurrency is not None:
         _whole("concurrency", concurrency, MAX_REQUESTS)
@@ -242,17 +268,34 @@ def _parallelism(**sizes: int) -> Parallelism:
 def _budget(kv_budget: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if kv_budget is None:
         return None
-    budget = (kv_budget,) if isinstance(kv_budget, int) else tuple(kv_budget)
+    text = isinstance(kv_budget, str | bytes)
+    budget = tuple(kv_budget) if isinstance(kv_budget, Sequence) and not text else (kv_budget,)
     if not budget:
-        raise UsageError("The list of KV budgets is empty.")
-    for part in budget:
-        _whole("kv_budget", part, MAX_BYTES)
-    return budget
+        raise UsageError("The list of KV budgets is empty.", hint="Give one figure a rank.")
+    return tuple(_whole("kv_budget", part, MAX_BYTES) for part in budget)
 
 
-def _whole(name: str, value: int, most: int) -> None:
+def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise UsageError(
+            f"engine_options is a mapping of names to values, not {shown(options)}.",
+            hint='Give {"max_num_seqs": 64}.',
+        )
+    return {_word("An option's name", name): value for name, value in options.items()}
+
+
+def _word(name: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_WORD:
+        raise UsageError(f"{name} is a name, not {shown(value)}.", hint="Give a short text.")
+    return value
+
+
+def _whole(name: str, value: Any, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise UsageError(
-            f"{name} is a whole number from 1 to {most:,}, not {value!r:.40}.",
+            f"{name} is a whole number from 1 to {most:,}, not {shown(value)}.",
             hint=f"Give a {name} in that range.",
         )
+    return value

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class KvplanError(Exception):
@@ -130,6 +130,22 @@ class InternalError(KvplanError):
 
     slug = "bug"
     exit_code = 70
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value as a message can quote it: short, whatever it is.
+
+    >>> shown("fast"), shown(10**9999)
+    ("'fast'", 'a number of 33,217 bits')
+    """
+    # Python itself refuses to write out an integer of more than 4,300 digits.
+    if isinstance(value, int) and value.bit_length() > 4 * most:
+        return f"a number of {value.bit_length():,} bits"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def nearest(name: str, known: Iterable[str], *, count: int = 3) -> str | None:

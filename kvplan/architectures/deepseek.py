@@ -1,4 +1,4 @@
-"""DeepSeek V2 and V3, and Kimi K2 which uses the V3 class: latent attention, many experts."""
+"""Latent attention and many experts: DeepSeek V2 and V3, Kimi K2, GLM 4.7 Flash."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from kvplan.models.spec import Layer
 
 _V2: Mapping[str, int] = MappingProxyType(
     {
+        "q_lora_rank": 1536,
+        "qk_nope_head_dim": 128,
+        "v_head_dim": 128,
         "n_routed_experts": 64,
         "n_shared_experts": 2,
         "moe_intermediate_size": 1407,
@@ -26,11 +29,26 @@ _V2: Mapping[str, int] = MappingProxyType(
 )
 _V3: Mapping[str, int] = MappingProxyType(
     {
+        "q_lora_rank": 1536,
+        "qk_nope_head_dim": 128,
+        "v_head_dim": 128,
         "n_routed_experts": 256,
         "n_shared_experts": 1,
         "moe_intermediate_size": 2048,
         "num_experts_per_tok": 8,
         "first_k_dense_replace": 3,
+    }
+)
+_GLM_LITE: Mapping[str, int] = MappingProxyType(
+    {
+        "q_lora_rank": 768,
+        "qk_nope_head_dim": 192,
+        "v_head_dim": 256,
+        "n_routed_experts": 64,
+        "n_shared_experts": 1,
+        "moe_intermediate_size": 1536,
+        "num_experts_per_tok": 4,
+        "first_k_dense_replace": 1,
     }
 )
 
@@ -66,14 +84,19 @@ def deepseek_v3(fields: Fields) -> Anatomy:
     return _deepseek(fields, _V3, mlp_bias=False)
 
 
-def read_latent(fields: Fields) -> Latent:
-    """The sizes, with the defaults that V2 and V3 share."""
+def glm4_moe_lite(fields: Fields) -> Anatomy:
+    """GLM 4.7 Flash."""
+    return _deepseek(fields, _GLM_LITE, mlp_bias=False)
+
+
+def read_latent(fields: Fields, defaults: Mapping[str, int]) -> Latent:
+    """The sizes; ranks of the cached vector are the same by default in all these classes."""
     return Latent(
-        query_rank=fields.optional_integer("q_lora_rank", default=1536),
+        query_rank=fields.optional_integer("q_lora_rank", default=defaults["q_lora_rank"]),
         latent=fields.integer("kv_lora_rank", default=512),
         rope=fields.integer("qk_rope_head_dim", default=64),
-        nope=fields.integer("qk_nope_head_dim", default=128),
-        value=fields.integer("v_head_dim", default=128),
+        nope=fields.integer("qk_nope_head_dim", default=defaults["qk_nope_head_dim"]),
+        value=fields.integer("v_head_dim", default=defaults["v_head_dim"]),
         bias=fields.flag("attention_bias", default=False),
     )
 
@@ -101,7 +124,7 @@ def latent_attention(shape: DecoderShape, latent: Latent) -> Weights:
 
 
 def _deepseek(fields: Fields, defaults: Mapping[str, int], *, mlp_bias: bool) -> Anatomy:
-    latent = read_latent(fields)
+    latent = read_latent(fields, defaults)
     shape = _shape(fields, latent)
     sparse = read_sparse(fields, shape, defaults)
     body = latent_attention(shape, latent)

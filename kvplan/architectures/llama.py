@@ -1,4 +1,7 @@
-"""Llama and the classes that are built like it: Mistral, Ministral 3, Granite, SmolLM 3."""
+"""Llama and the classes that are built like it.
+
+Mistral, Ministral 3, Granite, SmolLM 3, ERNIE 4.5 (dense), Seed-OSS.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,12 @@ from kvplan.models.spec import Layer
 
 def llama(fields: Fields) -> Anatomy:
     """Llama 1 to 3.x, Yi, SmolLM, TinyLlama, Vicuna, InternLM in Llama's form."""
-    shape = read_shape(fields)
-    return _with_biases(fields, shape, same_layers(shape, window=None), tied_by_default=False)
+    return _with_flags(fields, read_shape(fields))
 
 
 def granite(fields: Fields) -> Anatomy:
     """Granite 3.x, dense."""
-    shape = read_shape(fields)
-    return _with_biases(fields, shape, same_layers(shape, window=None), tied_by_default=False)
+    return _with_flags(fields, read_shape(fields))
 
 
 def smollm3(fields: Fields) -> Anatomy:
@@ -35,47 +36,76 @@ def smollm3(fields: Fields) -> Anatomy:
     window = read_window(fields) if fields.flag("use_sliding_window", default=False) else None
     types = read_layer_types(fields, shape.layers) or _smollm3_types(fields, shape.layers, window)
     layers = typed_layers(fields, shape, types, window=window)
-    return _with_biases(fields, shape, layers, tied_by_default=True)
+    return _with_flags(fields, shape, layers=layers, tied_by_default=True)
+
+
+def ernie4_5(fields: Fields) -> Anatomy:
+    """ERNIE 4.5, dense: one flag for all biases."""
+    shape = read_shape(fields, kv_heads=2, head_dim=128)
+    bias = fields.flag("use_bias", default=False)
+    return _decoder(fields, shape, biases=(bias, bias, bias), layers=None, tied_by_default=True)
+
+
+def seed_oss(fields: Fields) -> Anatomy:
+    """Seed-OSS: biases on query, key and value, and a flag of its own for the output."""
+    shape = read_shape(fields, kv_heads=8, head_dim=128)
+    biases = (
+        fields.flag("attention_bias", default=True),
+        fields.flag("attention_out_bias", default=False),
+        fields.flag("mlp_bias", default=False),
+    )
+    return _decoder(fields, shape, biases=biases, layers=None, tied_by_default=False)
 
 
 def mistral(fields: Fields) -> Anatomy:
     """Mistral 7B and its successors: one window for all layers, or none."""
-    return _without_biases(fields, window_default=4096)
+    return _mistral(fields, window_default=4096)
 
 
 def ministral3(fields: Fields) -> Anatomy:
     """Ministral 3 and the text part of the Mistral 3 wrappers."""
-    return _without_biases(fields, window_default=None)
+    return _mistral(fields, window_default=None)
 
 
-def _with_biases(
-    fields: Fields, shape: DecoderShape, layers: tuple[Layer, ...], *, tied_by_default: bool
+def _with_flags(
+    fields: Fields,
+    shape: DecoderShape,
+    *,
+    layers: tuple[Layer, ...] | None = None,
+    tied_by_default: bool = False,
 ) -> Anatomy:
-    intermediate = fields.integer("intermediate_size")
     bias = fields.flag("attention_bias", default=False)
-    mlp_bias = fields.flag("mlp_bias", default=False)
-    return decoder(
-        shape,
-        attention(shape, qkv_bias=bias, out_bias=bias)
-        + gated_mlp(shape.hidden, intermediate, layers=shape.every, bias=mlp_bias)
-        + layer_norms(shape),
-        layers=layers,
-        intermediate=intermediate,
-        tied=fields.flag("tie_word_embeddings", default=tied_by_default),
+    biases = (bias, bias, fields.flag("mlp_bias", default=False))
+    return _decoder(fields, shape, biases=biases, layers=layers, tied_by_default=tied_by_default)
+
+
+def _mistral(fields: Fields, *, window_default: int | None) -> Anatomy:
+    shape = read_shape(fields, kv_heads=8)
+    layers = same_layers(shape, window=read_window(fields, default=window_default))
+    return _decoder(
+        fields, shape, biases=(False, False, False), layers=layers, tied_by_default=False
     )
 
 
-def _without_biases(fields: Fields, *, window_default: int | None) -> Anatomy:
-    shape = read_shape(fields, kv_heads=8)
+def _decoder(
+    fields: Fields,
+    shape: DecoderShape,
+    *,
+    biases: tuple[bool, bool, bool],
+    layers: tuple[Layer, ...] | None,
+    tied_by_default: bool,
+) -> Anatomy:
+    """``biases``: of query, key and value, of the output, of the feed-forward."""
+    qkv_bias, out_bias, mlp_bias = biases
     intermediate = fields.integer("intermediate_size")
     return decoder(
         shape,
-        attention(shape)
-        + gated_mlp(shape.hidden, intermediate, layers=shape.every)
+        attention(shape, qkv_bias=qkv_bias, out_bias=out_bias)
+        + gated_mlp(shape.hidden, intermediate, layers=shape.every, bias=mlp_bias)
         + layer_norms(shape),
-        layers=same_layers(shape, window=read_window(fields, default=window_default)),
+        layers=layers or same_layers(shape, window=None),
         intermediate=intermediate,
-        tied=fields.flag("tie_word_embeddings", default=False),
+        tied=fields.flag("tie_word_embeddings", default=tied_by_default),
     )
 
 

@@ -110,7 +110,7 @@ def _sparse(
         "num_experts_per_tok", default=defaults["num_experts_per_tok"], most=count
     )
     width = fields.integer("moe_intermediate_size", default=defaults["moe_intermediate_size"])
-    dense = tuple(layer for layer in shape.every if layer not in set(sparse))
+    dense = tuple(sorted(set(shape.every) - set(sparse)))
     dense_width = fields.integer("intermediate_size")
     return decoder(
         shape,

@@ -44,7 +44,7 @@ class Sparse(BaseModel):
 
 
 def read_sparse(fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]) -> Sparse:
-    """Reads the fields that DeepSeek V2, V3 and GLM 4.5 name alike.
+    """Reads the fields that DeepSeek V2 and V3 and GLM 4.5 to 4.7 name alike.
 
     Args:
         fields: The configuration.
@@ -58,10 +58,7 @@ def read_sparse(fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]
     def sized(name: str, *, least: int = 1, most: int) -> int:
         return fields.integer(name, default=defaults.get(name), least=least, most=most)
 
-    first = sized("first_k_dense_replace", least=0, most=MAX_LAYERS)
-    # Stated by the files, read by vLLM v0.33.0 vllm/model_executor/models/deepseek_v2.py.
-    step = fields.integer("moe_layer_freq", default=1, most=MAX_LAYERS)
-    sparse = tuple(layer for layer in shape.every if layer >= first and layer % step == 0)
+    sparse = _sparse_layers(fields, shape, defaults)
     count = sized("n_routed_experts", most=MAX_EXPERTS)
     width = sized("moe_intermediate_size", most=2**24)
     return Sparse(
@@ -73,6 +70,27 @@ def read_sparse(fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]
         expert_width=width,
         shared_width=width * sized("n_shared_experts", least=0, most=MAX_EXPERTS),
     )
+
+
+def _sparse_layers(
+    fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]
+) -> tuple[int, ...]:
+    types = fields.texts("mlp_layer_types", most=MAX_LAYERS)
+    if types is not None:
+        if len(types) != shape.layers or set(types) - {"dense", "sparse"}:
+            raise fields.conflict(
+                f"`mlp_layer_types` has to say dense or sparse for each of {shape.layers} layers."
+            )
+        return tuple(layer for layer, kind in enumerate(types) if kind == "sparse")
+    first = fields.integer(
+        "first_k_dense_replace",
+        default=defaults["first_k_dense_replace"],
+        least=0,
+        most=MAX_LAYERS,
+    )
+    # Stated by the files, read by vLLM v0.33.0 vllm/model_executor/models/deepseek_v2.py.
+    step = fields.integer("moe_layer_freq", default=1, most=MAX_LAYERS)
+    return tuple(layer for layer in shape.every if layer >= first and layer % step == 0)
 
 
 def dense_and_sparse(shape: DecoderShape, sparse: Sparse, *, bias: bool = False) -> Weights:

@@ -45,6 +45,7 @@ class Figures:
         blocks, tokens, max_concurrency: As the engine logs them, for one replica.
         max_context: The longest single request of one replica.
         requests: Whole requests of the asked length, over the deployment.
+        starts: Whether the engine would start for requests of that length.
     """
 
     blocks: int
@@ -52,6 +53,7 @@ class Figures:
     max_concurrency: float
     max_context: int
     requests: int
+    starts: bool
 
 
 @dataclass(frozen=True, slots=True)

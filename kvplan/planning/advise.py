@@ -12,7 +12,7 @@ from kvplan.architectures import quantize
 from kvplan.engines.base import Engine, Figures, Setup
 from kvplan.errors import RefusedError, UsageError
 from kvplan.plan import Advice, Gain, Parallelism, Plan
-from kvplan.planning.size import Load, resolve_context
+from kvplan.planning.size import Load
 from kvplan.planning.trials import Case, Trial, pairs_of, single_changes
 
 
@@ -28,7 +28,8 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
         engine=engine,
         setup=setup,
         plan=plan,
-        context=resolve_context(setup.model, load.context),
+        context=plan.workload.context or 1,
+        longest=load.context == "auto",
         target=load.concurrency or 1,
         asked=load.concurrency is not None,
     )
@@ -59,13 +60,15 @@ def _try_all(case: Case, trials: list[Trial]) -> list[tuple[Trial, int, Advice]]
 
 def _try(case: Case, trial: Trial) -> Figures | None:
     """Capacity under the change, or None if the engine (or the format) would refuse it."""
-    length = trial.context or case.context
     try:
-        changed = replace(_changed(case.setup, trial), context=length)
-        figures = case.engine.prepare(changed).figures(length)
+        prepared = case.engine.prepare(_changed(case.setup, trial))
     except (RefusedError, UsageError):
         return None
-    return figures if figures.max_context >= length else None
+    length = trial.context or case.context
+    if case.longest and not trial.context:
+        length = max(1, prepared.longest_context())
+    figures = prepared.figures(length)
+    return figures if figures.starts else None
 
 
 def _changed(setup: Setup, trial: Trial) -> Setup:
@@ -79,6 +82,7 @@ def _changed(setup: Setup, trial: Trial) -> Setup:
         model=model,
         kv_dtype=change.get("kv_dtype", setup.kv_dtype),
         parallelism=setup.parallelism.model_copy(update=parallel),
+        context=trial.context or setup.context,
         options={**setup.options, **trial.options},
     )
 

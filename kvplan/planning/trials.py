@@ -19,6 +19,7 @@ class Case:
 
     Attributes:
         context: Tokens a request that were planned for.
+        longest: Whether that was to be the longest that fits: a change then moves it.
         target: Requests that were asked for; 1 if none were.
         asked: Whether a number of requests was asked for at all.
     """
@@ -27,6 +28,7 @@ class Case:
     setup: Setup
     plan: Plan
     context: int
+    longest: bool
     target: int
     asked: bool
 

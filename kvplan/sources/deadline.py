@@ -10,6 +10,8 @@ from typing import TypeVar
 
 ResultT = TypeVar("ResultT")
 
+THREAD_NAME = "kvplan-within-time"
+
 
 def all_within(
     jobs: Sequence[Callable[[], ResultT]], *, seconds: float, workers: int = 1
@@ -31,7 +33,8 @@ def all_within(
     for number in range(len(jobs)):
         todo.put(number)
     for _ in range(min(workers, len(jobs))):
-        threading.Thread(target=_work, args=(jobs, todo, done), daemon=True).start()
+        arguments = (jobs, todo, done)
+        threading.Thread(target=_work, args=arguments, name=THREAD_NAME, daemon=True).start()
     return _collect(len(jobs), done, todo, time.monotonic() + seconds)
 
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from kvplan._version import __version__
 from kvplan.errors import KvplanError
 from kvplan.sources import files, hub_errors
-from kvplan.sources.deadline import all_within
+from kvplan.sources.deadline import THREAD_NAME, all_within
 from kvplan.sources.references import is_model_id
 
 ResultT = TypeVar("ResultT")
@@ -67,18 +67,25 @@ def quiet() -> Iterator[None]:
         _import_without_telemetry()
         from huggingface_hub import utils  # noqa: PLC0415
 
+        # Getting its logger this way also sets it up: it writes to stderr by itself.
+        for handler in utils.logging.get_logger().handlers:
+            handler.addFilter(_of_others)
         bars = not utils.are_progress_bars_disabled()
-        logger = logging.getLogger("huggingface_hub")
-        level = logger.level
-        if level >= logging.WARNING:  # below it, someone asked for the log
-            logger.setLevel(logging.CRITICAL)
         utils.disable_progress_bars()
         try:
             yield
         finally:
-            logger.setLevel(level)
             if bars:
                 utils.enable_progress_bars()
+
+
+def _of_others(record: logging.LogRecord) -> bool:
+    """Drops what the client logs in our threads, even in one that was left behind.
+
+    Whoever turned its log on (below the usual level of warnings) still gets everything.
+    """
+    wanted = logging.getLogger("huggingface_hub").level < logging.WARNING
+    return wanted or record.threadName != THREAD_NAME
 
 
 def _import_without_telemetry() -> None:

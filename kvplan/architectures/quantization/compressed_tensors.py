@@ -17,6 +17,7 @@ from kvplan.models.formats import NumberFormat
 _SOURCE = "vLLM v0.33.0 vllm/model_executor/layers/quantization/compressed_tensors/schemes/"
 _SHAPE_BYTES = 2 * 8  # weight_shape: two int64
 _MOST_GROUPS = 64
+_DEFAULTS = "compressed-tensors 0.20.1 compressed_tensors/quantization/quant_args.py"
 
 
 def packed(*, bits: int, group: int | None, symmetric: bool, ordered: bool) -> NumberFormat:
@@ -57,7 +58,7 @@ def compressed_tensors(settings: Fields, weights: Weights) -> Quantized:
         raise settings.error("config_groups", None, "an object")
     for name in groups.names()[:_MOST_GROUPS]:
         group = groups.section(name)
-        details = group.section("weights") if group else None
+        details = group.section("weights", source=_DEFAULTS) if group else None
         if group is None or details is None:
             continue
         stored_as = group.optional_text("format") or settings.optional_text("format") or ""
@@ -86,7 +87,7 @@ def _format(details: Fields, stored_as: str) -> NumberFormat:
                 bits=bits,
                 group=_group(details, strategy),
                 symmetric=details.flag("symmetric", default=True),
-                ordered=details.raw("actorder") == "group",
+                ordered=details.raw("actorder") in ("group", True),
             )
         case ("nvfp4-pack-quantized", True, 4):
             return nvfp4_format(details.integer("group_size", default=16, most=2**20))

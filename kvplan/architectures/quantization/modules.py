@@ -55,6 +55,8 @@ class Modules:
         Args:
             module: Without what stands before the layers: ``layers.3.mlp.gate``, ``lm_head``.
         """
+        if not (self._exact or self._anywhere or self._in_layer):
+            return False
         parts = module.split(".")
         bounds = itertools.combinations(range(len(parts) + 1), 2)
         if any(".".join(parts[start:stop]) in self._exact for start, stop in bounds):

@@ -71,7 +71,7 @@ def with_format(
             continue
         module = module_of(weight)
         taken = tuple(layer for layer in weight.layers if chosen(f"layers.{layer}.{module}"))
-        left = tuple(layer for layer in weight.layers if layer not in set(taken))
+        left = tuple(sorted(set(weight.layers) - set(taken)))
         if taken:
             result.append(weight.model_copy(update={"layers": taken, "format": number_format}))
         if left:

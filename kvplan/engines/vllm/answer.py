@@ -18,7 +18,7 @@ def build(deployment: VllmDeployment, context: int, concurrency: int | None) -> 
     kv = _kv(deployment, context)
     capacity = _capacity(deployment, context)
     ledger = _ledger(deployment, capacity)
-    verdict = _verdict(deployment, context, concurrency, capacity)
+    verdict = _verdict(deployment, context, concurrency)
     return Answer(
         verdict=verdict,
         reasons=reasons.collect(
@@ -35,12 +35,10 @@ def build(deployment: VllmDeployment, context: int, concurrency: int | None) -> 
     )
 
 
-def _verdict(
-    deployment: VllmDeployment, context: int, concurrency: int | None, capacity: Capacity
-) -> Verdict:
-    starts = capacity.max_context >= context and not reasons.outside_overdrawn(deployment)
-    holds = concurrency is None or capacity.requests >= concurrency
-    return "fits" if starts and holds else "does_not_fit"
+def _verdict(deployment: VllmDeployment, context: int, concurrency: int | None) -> Verdict:
+    figures = deployment.figures(context)
+    holds = concurrency is None or figures.requests >= concurrency
+    return "fits" if figures.starts and holds else "does_not_fit"
 
 
 def _kv(deployment: VllmDeployment, context: int) -> KvPart:

@@ -10,7 +10,7 @@ from kvplan.engines.vllm import answer as answers
 from kvplan.engines.vllm import groups, history, kv_dtypes, memory, pages, settings
 from kvplan.engines.vllm.memory import RankInputs, RankMemory
 from kvplan.engines.vllm.pool import Pool, whole_requests
-from kvplan.errors import EngineRefusesError, UsageError
+from kvplan.errors import EngineRefusesError, UsageError, shown
 from kvplan.hardware import DeviceMemory, device_memory
 from kvplan.models.formats import DTYPE_BYTES, Dtype
 from kvplan.models.spec import ModelSpec
@@ -78,6 +78,33 @@ class VllmDeployment:
         return min(range(len(self.available)), key=key)
 
     @cached_property
+    def outside_left(self) -> int:
+        """Bytes that the utilization leaves beside what the budget does not count.
+
+        A pool of given size knows no utilization: 0.
+        """
+        if self.stages is None or not self.ranged:
+            return 0
+        rank = self.stages[self.fullest]
+        return rank.device.total - rank.requested - rank.beside
+
+    @cached_property
+    def left(self) -> int:
+        """Bytes of the cache's memory beyond whole blocks, on the rank that has the least.
+
+        Negative where the pool is given (kv_cache_memory_bytes, num_gpu_blocks_override) and
+        larger than what there is for it.
+        """
+        return min(self._left(stage) for stage in range(len(self.available)))
+
+    def _left(self, stage: int) -> int:
+        pool = self.blocks * self.pool.stage_block_bytes[stage]
+        if self.stages is None or self.ranged:
+            return self.available[stage] - pool
+        rank = self.stages[stage]
+        return rank.device.total - rank.spent - rank.beside - pool
+
+    @cached_property
     def limit(self) -> int:
         """The longest context the model itself allows, or what was asked where it is longer."""
         model_limit = self.setup.model.max_context or 0
@@ -96,12 +123,14 @@ class VllmDeployment:
     def figures(self, context: int) -> Figures:
         """Capacity for requests of ``context`` tokens."""
         blocks = self.blocks
+        longest = self.longest_context()
         return Figures(
             blocks=blocks,
             tokens=self.pool.tokens(blocks, context),
             max_concurrency=self.pool.concurrency(blocks, context),
-            max_context=self.longest_context(),
+            max_context=longest,
             requests=self.requests(blocks, context),
+            starts=longest >= context and self.left >= 0 and self.outside_left >= 0,
         )
 
     def answer(self, context: int, concurrency: int | None) -> Answer:
@@ -138,7 +167,7 @@ class Vllm:
         )
         kv_dtype, kv = kv_dtypes.resolve(setup.kv_dtype, dtype, model.kv_scheme)
         pages.check_heads(model, parallel.tp)
-        _check_parallel(model, parallel)
+        _check_parallel(model, parallel, rules)
         stages = groups.pipeline_stages(len(model.layers), parallel.pp)
         layers = pages.layer_pages(
             model,
@@ -150,6 +179,9 @@ class Vllm:
                 sm=sm,
                 block_size=options.block_size,
                 dtype=dtype,
+                rules=rules,
+                kept_whole=options.disable_hybrid_kv_cache_manager
+                and any(cache.kind in pages.WHOLE for cache in model.caches),
             ),
         )
         if options.disable_hybrid_kv_cache_manager:
@@ -226,7 +258,7 @@ def compute_dtype(model: ModelSpec, asked: str) -> Dtype:
         return "bfloat16" if model.dtype == "float32" else model.dtype
     if asked not in names:
         raise UsageError(
-            f"vLLM has no dtype {asked!r:.40}.",
+            f"vLLM has no dtype {shown(asked)}.",
             hint=f"Use auto or one of {', '.join(DTYPE_BYTES)}.",
         )
     return names[asked]
@@ -244,16 +276,45 @@ def _compute_capability(setup: Setup) -> tuple[int, int]:
     return CUSTOM_SM
 
 
-def _check_parallel(model: ModelSpec, parallel: Parallelism) -> None:
+def _check_parallel(model: ModelSpec, parallel: Parallelism, rules: history.Rules) -> None:
     if parallel.pp > len(model.layers):
         raise EngineRefusesError(
             f"--pp {parallel.pp} is more stages than the model's {len(model.layers)} layers.",
             hint=f"Use --pp {len(model.layers)} or fewer.",
         )
+    if parallel.dcp > 1 and not rules.decode_context:
+        raise EngineRefusesError(
+            "vLLM has no decode context parallelism before 0.10.", hint="Leave out --dcp."
+        )
+    _check_dcp(model, parallel)
+
+
+def _check_dcp(model: ModelSpec, parallel: Parallelism) -> None:
+    """What decode context parallelism asks of heads. MLA has none to share.
+
+    Source: vllm/config/model.py, verify_with_parallel_config; vllm/config/parallel.py.
+    """
     if parallel.tp % parallel.dcp:
         raise EngineRefusesError(
             f"vLLM refuses --dcp {parallel.dcp}: it must divide --tp {parallel.tp}.",
             hint="Decode context parallelism reuses the tensor-parallel ranks.",
+        )
+    kv_heads = max(pages.kv_heads(model), default=0)
+    if parallel.dcp == 1 or not kv_heads:
+        return
+    copies = parallel.tp // kv_heads
+    if parallel.dcp > copies:
+        raise EngineRefusesError(
+            f"vLLM refuses --dcp {parallel.dcp}: --tp {parallel.tp} holds each of the {kv_heads} "
+            f"KV heads {max(1, copies)} times, and no more ranks than that can share a request.",
+            hint=f"Use --dcp {max(1, copies)} or less, or a larger --tp.",
+        )
+    queries = model.attention_heads // kv_heads
+    if queries % parallel.dcp:
+        raise EngineRefusesError(
+            f"vLLM refuses --dcp {parallel.dcp}: it does not divide the {queries} query heads of "
+            "a KV head.",
+            hint="Use --dcp 1.",
         )
 
 

@@ -34,8 +34,7 @@ class Group:
 
 def without_hybrid_manager(layers: Sequence[tuple[PageSpec, ...]]) -> list[tuple[PageSpec, ...]]:
     """With the hybrid manager off, windows and chunks beside full layers are kept whole."""
-    mixed = any(page.family == "full" for pages in layers for page in pages)
-    if not mixed:
+    if not any(page.family == "full" for pages in layers for page in pages):
         return list(layers)
     return [
         tuple(

@@ -34,6 +34,10 @@ class Rules:
         strided_groups: Groups take every n-th layer, else consecutive slices.
         uniform_type: Layers of one kind with unequal pages form one group.
         null_block_reserved: Admission sets one block aside.
+        decode_context: There is decode context parallelism.
+        key_twice: Kinds of layer whose page counts the key's size for the value too, where the
+            two differ; ``kept_whole``: windows that are paged as full attention because the
+            hybrid manager is off.
     """
 
     utilization: float = 0.90
@@ -46,6 +50,8 @@ class Rules:
     strided_groups: bool = False
     uniform_type: bool = False
     null_block_reserved: bool = False
+    decode_context: bool = False
+    key_twice: frozenset[str] = frozenset({"full", "window", "kept_whole"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +66,29 @@ class Change:
 
 _UTILS = "vllm/v1/core/kv_cache_utils.py"
 _WORKER = "vllm/v1/worker/gpu_worker.py"
+_SPECS = "vllm/v1/kv_cache_interface.py"
+_WINDOWS = frozenset({"window", "kept_whole"})
 
 CHANGES: tuple[Change, ...] = (
+    Change((0, 10), "decode_context", value=True, source="vllm/config/parallel.py"),
     Change((0, 11), "nccl_in_budget", value=False, source=f"{_WORKER}: snapshot after init"),
     Change((0, 11), "uniform_type", value=True, source=f"{_UTILS}: UniformTypeKVCacheSpecs"),
     Change((0, 11), "strided_groups", value=True, source=f"{_UTILS}: layers[i::n]"),
     Change((0, 12), "group_slack", value=1.25, source=f"{_UTILS}: padding heuristic"),
     Change((0, 14), "async_scheduling", value=True, source="vllm/config: async by default"),
+    Change((0, 14), "key_twice", value=_WINDOWS, source=f"{_SPECS}: FullAttentionSpec.head_size_v"),
     Change((0, 18), "group_slack", value=1.5, source=f"{_UTILS}: padding heuristic"),
     Change((0, 20), "utilization", value=0.92, source="vllm/config/cache.py"),
     Change((0, 20), "graphs_in_budget", value=True, source="vllm/envs.py: estimate on by default"),
+    Change(
+        (0, 20),
+        "key_twice",
+        value=frozenset({"kept_whole"}),
+        source=f"{_SPECS}: SlidingWindowSpec.head_size_v",
+    ),
+    Change(
+        (0, 21), "key_twice", value=frozenset(), source=f"{_UTILS}: unify_hybrid_kv_cache_specs"
+    ),
     Change((0, 21), "tokens", value="concurrency", source=f"{_UTILS}: int(concurrency * length)"),
     Change((0, 26), "window_tokens", value="in_flight", source="max_in_flight_tokens"),
     Change((0, 29), "null_block_reserved", value=True, source=f"{_UTILS}: check_memory"),

@@ -5,7 +5,7 @@ Cell layouts: vllm/v1/kv_cache_interface.py and the attention backends of 0.33.0
 
 from __future__ import annotations
 
-from kvplan.errors import EngineRefusesError, NotModelledError, UnknownNameError, nearest
+from kvplan.errors import EngineRefusesError, NotModelledError, UnknownNameError, nearest, shown
 from kvplan.models.formats import FP8_KV, Dtype, KvFormat, plain_kv
 
 _SOURCE = "vLLM 0.33.0, vllm/v1/kv_cache_interface.py"
@@ -67,6 +67,6 @@ def resolve(kv_dtype: str, dtype: Dtype, checkpoint_scheme: str | None) -> tuple
             f"kvplan does not size vLLM's {kv_dtype} cache yet.", hint="Use auto or fp8."
         )
     raise UnknownNameError(
-        f"vLLM has no KV cache type {kv_dtype!r}.",
+        f"vLLM has no KV cache type {shown(kv_dtype)}.",
         hint=nearest(kv_dtype, KNOWN) or f"It has {', '.join(KNOWN[:7])} and others.",
     )

@@ -60,6 +60,16 @@ class RankMemory:
     available: int
 
     @property
+    def spent(self) -> int:
+        """Bytes of the budget that the cache does not get."""
+        return sum(draft.value() for draft in self.budget)
+
+    @property
+    def beside(self) -> int:
+        """Bytes of the lines outside the budget."""
+        return sum(draft.value() for draft in self.outside)
+
+    @property
     def low(self) -> int:
         """The bytes left if every line of the budget is at its high end."""
         spent = sum(draft.value(draft.high) for draft in self.budget)

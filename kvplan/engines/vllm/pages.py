@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kvplan.engines.vllm import backends
+from kvplan.engines.vllm.history import Rules
 from kvplan.errors import EngineRefusesError, NotModelledError
 from kvplan.models.caches import (
     ChunkedCache,
@@ -24,9 +25,12 @@ from kvplan.models.caches import (
 from kvplan.models.formats import Dtype, KvFormat, ceil_div, plain_kv
 from kvplan.models.spec import ModelSpec
 
+Headed = FullCache | WindowCache | ChunkedCache
 _HEADED = (FullCache, WindowCache, ChunkedCache)
 
 Kind = Literal["full", "window", "chunked", "latent", "indexer"]
+# Kinds that keep every token.
+WHOLE: tuple[Kind, ...] = ("full", "latent", "indexer")
 
 # FP8 under sparse MLA on Hopper is stored as 512 fp8 + 16 bytes of scales + 64 bf16 for rope.
 SPARSE_FP8_CELL = 656
@@ -56,12 +60,17 @@ class PageSpec:
     @property
     def family(self) -> str:
         """Specs of one family can form a group with unequal pages."""
-        return "full" if self.kind in ("full", "latent", "indexer") else f"{self.kind} {self.span}"
+        return "full" if self.kind in WHOLE else f"{self.kind} {self.span}"
 
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """Everything outside the layer that decides its page."""
+    """Everything outside the layer that decides its page.
+
+    Attributes:
+        kept_whole: Whether windows and chunks are paged as full attention: there are full layers,
+            and the hybrid manager is off.
+    """
 
     kv_dtype: str
     kv: KvFormat
@@ -70,6 +79,8 @@ class PageContext:
     sm: tuple[int, int]
     block_size: int | None
     dtype: Dtype
+    rules: Rules
+    kept_whole: bool = False
 
 
 def check_heads(model: ModelSpec, tp: int) -> None:
@@ -83,13 +94,18 @@ def check_heads(model: ModelSpec, tp: int) -> None:
             f"vLLM refuses --tp {tp}: {model.attention_heads} attention heads do not divide by it.",
             hint=f"Use --tp {_divisors(model.attention_heads)}.",
         )
-    for heads in {cache.kv_heads for cache in model.caches if isinstance(cache, _HEADED)}:
+    for heads in kv_heads(model):
         if heads % tp and tp % heads:
             raise EngineRefusesError(
                 f"vLLM refuses --tp {tp}: it neither divides the {heads} KV heads nor is a "
                 "multiple of them.",
                 hint=f"Use --tp {_divisors(heads)}.",
             )
+
+
+def kv_heads(model: ModelSpec) -> set[int]:
+    """The numbers of KV heads that the model's layers have; empty for MLA."""
+    return {cache.kv_heads for cache in model.caches if isinstance(cache, _HEADED)}
 
 
 def _divisors(number: int) -> str:
@@ -128,7 +144,7 @@ def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra
         if sparse and hopper_fp8 and isinstance(cache, LatentCache):
             cell = SPARSE_FP8_CELL
         return PageSpec(cache.kind, block, block * cell)
-    if not isinstance(cache, FullCache | WindowCache | ChunkedCache):
+    if not isinstance(cache, _HEADED):
         raise NotModelledError(
             f"kvplan does not model vLLM's paging of {cache.kind} caches yet.",
             hint="Full, window, chunked and latent attention are modelled.",
@@ -136,7 +152,7 @@ def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra
     _check_diffkv(cache, context)
     backend = backends.attention_backend(context.kv_dtype, context.sm)
     block = backends.block_size(backend, context.block_size)
-    page = block * cache.token_bytes(context.kv, tp=context.tp)
+    page = block * _counted(cache, context).token_bytes(context.kv, tp=context.tp)
     match cache:
         case WindowCache():
             return PageSpec("window", block, page, cache.window + window_extra)
@@ -146,7 +162,19 @@ def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra
             return PageSpec("full", block, page)
 
 
-def _check_diffkv(cache: FullCache | WindowCache | ChunkedCache, context: PageContext) -> None:
+def counts_key_twice(kind: str, rules: Rules, *, kept_whole: bool) -> bool:
+    """Whether a release pages a layer of this kind as if its values had the keys' size."""
+    return ("kept_whole" if kept_whole and kind != "full" else kind) in rules.key_twice
+
+
+def _counted(cache: Headed, context: PageContext) -> Headed:
+    twice = counts_key_twice(cache.kind, context.rules, kept_whole=context.kept_whole)
+    if twice and cache.head_dim != cache.head_dim_v:
+        return cache.model_copy(update={"head_dim_v": cache.head_dim})
+    return cache
+
+
+def _check_diffkv(cache: Headed, context: PageContext) -> None:
     unequal = cache.head_dim != cache.head_dim_v
     if unequal and context.kv.bits_k < 16 and context.sm >= (10, 0):
         raise EngineRefusesError(

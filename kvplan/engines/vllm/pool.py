@@ -53,8 +53,13 @@ class Pool:
         )
 
     def usable_blocks(self, available: Sequence[int]) -> int:
-        """Blocks that admission counts with, before any override."""
+        """Blocks that admission counts with. An override takes the place of the memory.
+
+        Source: vLLM 0.33.0, get_kv_cache_configs in vllm/v1/core/kv_cache_utils.py.
+        """
         reserved = 1 if self.rules.null_block_reserved else 0
+        if self.blocks_override is not None:
+            return self.blocks_override - reserved
         return max(
             0,
             min(

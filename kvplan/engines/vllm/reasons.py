@@ -35,18 +35,6 @@ def collect(
     return tuple(found)
 
 
-def outside_overdrawn(deployment: VllmDeployment) -> bool:
-    """Whether what lies outside the budget can't fit beside it."""
-    return _outside_left(deployment) < 0
-
-
-def _outside_left(deployment: VllmDeployment) -> int:
-    if deployment.stages is None or deployment.settings.kv_cache_memory_bytes is not None:
-        return 0
-    rank = deployment.stages[deployment.fullest]
-    return rank.device.total - rank.requested - sum(draft.value() for draft in rank.outside)
-
-
 def _too_little(
     deployment: VllmDeployment, context: int, concurrency: int | None, capacity: Capacity
 ) -> Iterator[Reason]:
@@ -63,13 +51,24 @@ def _too_little(
             ),
             hint="More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU.",
         )
+    elif deployment.left < 0:
+        pool = capacity.blocks * capacity.bytes_per_block
+        yield Reason(
+            code="pool_too_large",
+            message=(
+                f"The KV cache was set to {format_bytes(pool)} a GPU: "
+                f"{format_bytes(-deployment.left)} more than there is room for."
+            ),
+            hint="Lower kv_cache_memory_bytes or num_gpu_blocks_override, or leave them out.",
+        )
     elif capacity.max_context < context:
         needed = deployment.pool.request_blocks(context) * capacity.bytes_per_block
+        there = min(available, capacity.blocks * capacity.bytes_per_block)
         yield Reason(
             code="context_too_long",
             message=(
                 f"One request of {format_count(context)} tokens needs {format_bytes(needed)} of "
-                f"KV cache on each GPU and {format_bytes(available)} are there: vLLM would not "
+                f"KV cache on each GPU and {format_bytes(there)} are there: vLLM would not "
                 f"start. The longest that fits is {format_count(capacity.max_context)} tokens."
             ),
             hint=f"--max-model-len {capacity.max_context}"
@@ -78,12 +77,12 @@ def _too_little(
         )
     elif concurrency is not None and capacity.requests < concurrency:
         yield _too_many(deployment, context, concurrency, capacity)
-    if outside_overdrawn(deployment):
+    if deployment.outside_left < 0:
         yield Reason(
             code="outside_budget_overdrawn",
             message=(
                 f"CUDA context, communication buffers and graphs need "
-                f"{format_bytes(-_outside_left(deployment))} more than "
+                f"{format_bytes(-deployment.outside_left)} more than "
                 f"gpu_memory_utilization {deployment.settings.gpu_memory_utilization} leaves."
             ),
             hint="Lower -o gpu_memory_utilization.",

@@ -13,6 +13,7 @@ from kvplan.errors import (
     UnknownNameError,
     UsageError,
     nearest,
+    shown,
 )
 from kvplan.hardware import GpuSpec
 from kvplan.units import GIB, MAX_BYTES, parse_bytes
@@ -20,7 +21,10 @@ from kvplan.units import GIB, MAX_BYTES, parse_bytes
 
 def _integer(name: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise UsageError(f"{name} is a whole number from {least:,} to {most:,}, not {value!r:.60}.")
+        raise UsageError(
+            f"{name} is a whole number from {least:,} to {most:,}, not {shown(value)}.",
+            hint=f"Write -o {name}=64, or leave it out for vLLM's own default.",
+        )
     return value
 
 
@@ -30,23 +34,23 @@ def _count(name: str, value: Any) -> int:
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise UsageError(f"{name} is true or false, not {value!r:.60}.")
+        raise UsageError(
+            f"{name} is true or false, not {shown(value)}.", hint=f"Write -o {name}=true."
+        )
     return value
 
 
 def _share(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise UsageError(
-            f"{name} is a share of the card, above 0 and at most 1, not {value!r:.60}.",
+            f"{name} is a share of the card, above 0 and at most 1, not {shown(value)}.",
             hint=f"Write -o {name}=0.92.",
         )
     return float(value)
 
 
 def _bytes(name: str, value: Any) -> int:
-    if isinstance(value, str):
-        return parse_bytes(value)
-    return _integer(name, value, 1, MAX_BYTES)
+    return _integer(name, parse_bytes(value) if isinstance(value, str) else value, 1, MAX_BYTES)
 
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
@@ -138,8 +142,9 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
             )
         else:
             raise UnknownNameError(
-                f"vLLM has no option {name[:60]!r} that kvplan knows.",
-                hint=nearest(name, (*_READERS, *_NOT_YET, *_ARGUMENTS)),
+                f"vLLM has no option {shown(name)} that kvplan knows.",
+                hint=nearest(name, (*_READERS, *_NOT_YET, *_ARGUMENTS))
+                or f"It knows {', '.join(_READERS)}.",
             )
     return read
 

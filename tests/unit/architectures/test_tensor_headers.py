@@ -171,6 +171,14 @@ def test_block_scales_are_no_parameters(read: Read) -> None:
     assert scale.sharding == "replicated"
 
 
+def test_scales_that_heads_do_not_divide_are_on_every_rank(read: Read) -> None:
+    """One block of 128 rows covers two KV heads of 64: half a row of scales is no row."""
+    name = "model.layers.0.self_attn.k_proj.weight_scale_inv"
+    spec = read({**COMMON, "model_type": "llama"}, tensors=(header(name, (1, 2), "F32"),))
+    layout = RankLayout(tp=2, layers=(0, 4))
+    assert rank_bytes(spec.weights, PLAIN["bfloat16"], layout, tied=False) == {"attention": 8}
+
+
 def test_nvfp4_weights_are_two_elements_a_byte(read: Read) -> None:
     name = "model.layers.0.mlp.down_proj"
     tensors = (

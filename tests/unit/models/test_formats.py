@@ -113,6 +113,14 @@ def test_gptq_is_the_sum_of_its_packed_tensors_and_scales(bits: int, words: int)
     assert stored.tensor_size(OUT, IN) == qweight + qzeros + scales
 
 
+def test_an_order_of_inputs_is_kept_a_column() -> None:
+    # GPTQ's g_idx: one int32 for each of 4,096 inputs, whatever the rows.
+    ordered = NumberFormat(name="gptq", bits=4, column_bytes=4, source="test")
+    assert ordered.tensor_size(1024, 4096) == 1024 * 4096 // 2 + 4096 * 4
+    assert ordered.tensor_size(2048, 4096) == 2048 * 4096 // 2 + 4096 * 4
+    assert ordered.plain_bytes is None
+
+
 def test_a_group_that_is_cut_short_has_its_own_scales() -> None:
     # 200 inputs in groups of 128 are 2 groups: ceil(in / group).
     assert AWQ.tensor_size(64, 200) == 64 * 200 // 2 + 2 * 64 * 2 + 2 * 64 // 2

@@ -79,6 +79,21 @@ def test_parameters_by_hand() -> None:
     assert total_parameters((EMBEDDING, KEY, EXPERTS)) == 64_000 + 4_096 + 32_768
 
 
+def test_containers_and_scales_are_bytes_but_not_parameters() -> None:
+    packed = UP.model_copy(update={"shape": (192, 8), "elements": 192 * 64})
+    scales = UP.model_copy(update={"shape": (192, 1), "elements": 0})
+    assert total_parameters((packed, scales)) == 4 * 192 * 64
+    assert stored_bytes((packed, scales), BF16) == {"mlp": 4 * 192 * (8 + 1) * 2}
+
+
+def test_draft_modules_are_stored_but_neither_counted_nor_loaded() -> None:
+    module = UP.model_copy(update={"component": "mtp", "layers": (4,)})
+    assert total_parameters((module, DOWN)) == DOWN.parameters
+    assert active_parameters((module, DOWN)) == DOWN.parameters
+    assert stored_bytes((module,), BF16) == {"mtp": 2 * 192 * 64}
+    assert rank_bytes((module,), BF16, ONE_RANK, tied=False) == {}
+
+
 def test_a_token_meets_only_the_experts_it_is_routed_to() -> None:
     assert active_parameters((EXPERTS,)) == 4 * 32 * 64
     assert active_parameters((EMBEDDING, EXPERTS)) == 64_000 + 4 * 32 * 64

@@ -43,4 +43,6 @@ def test_first_error_and_no_more_work() -> None:
 
     with pytest.raises(ValueError, match="0"):
         all_within([partial(job, number) for number in range(1000)], seconds=10)
-    assert len(begun) < 100
+    so_far = len(begun)
+    time.sleep(0.2)
+    assert len(begun) <= so_far + 1

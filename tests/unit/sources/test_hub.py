@@ -224,6 +224,22 @@ def test_refused_altogether(hub: LoopbackHub, repo: Repo, ask: Ask, status: int)
     assert ask(hub.url, read()).data["error"] == "GatedModelError"
 
 
+def test_one_file_refused(hub: LoopbackHub, repo: Repo, ask: Ask) -> None:
+    """The client wraps this in an error about its cache."""
+    repo.file_status = {"config.json": 403}
+    answer = ask(hub.url, read())
+    assert answer.data["error"] == "GatedModelError"
+    assert "HTTP 403" in answer.data["message"]
+
+
+def test_retries_are_silent(hub: LoopbackHub, repo: Repo, ask: Ask) -> None:
+    """The client tries again for longer than kvplan waits, and logs each time."""
+    repo.file_status = {"config.json": 503}
+    answer = ask(hub.url, read(), seconds=2, HF_HUB_DOWNLOAD_TIMEOUT="1")
+    assert answer.data["error"] == "HubUnreachableError"
+    assert answer.stderr == ""
+
+
 def test_missing(hub: LoopbackHub, ask: Ask) -> None:
     """No such model: exit 3, with the bundled names that look like it."""
     answer = ask(hub.url, read_any("meta-llama/Llama-3.1-9B-Instruct"), module="models")

@@ -75,7 +75,7 @@ def test_a_damaged_file_is_one_error(patch: bytes, place: int) -> None:
     [
         ("", "not JSON", "config.json:1:1"),
         ("{", "not JSON", "config.json:1:2"),
-        ('{"a": 1,}', "not JSON", "config.json:1:9"),
+        ('{"a" 1}', "not JSON", "config.json:1:6"),
         ('{\n "a": tru\n}', "not JSON", "config.json:2:7"),
         ("<html>", "not JSON", "config.json:1:1"),
         ("[1]", "a list", "config.json"),
@@ -122,6 +122,8 @@ def test_accepted() -> None:
 @pytest.mark.parametrize("levels", [1, 2, MAX_DEPTH - 1, MAX_DEPTH])
 def test_depth_accepted(levels: int) -> None:
     assert parse(nested(levels))
+    if levels > 2:
+        assert parse('{"b":[[],[]],"a":' + nested(levels - 1) + "}")
 
 
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 2 * MAX_DEPTH, 1000, 100_000])

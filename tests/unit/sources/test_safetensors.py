@@ -54,7 +54,7 @@ def test_reads() -> None:
         "b": {"dtype": "F8_E4M3", "shape": [4, 5], "data_offsets": [12, 32]},
         "a": GOOD,
         "scalar": {"dtype": "F32", "shape": [], "data_offsets": [32, 36]},
-        "empty": {"dtype": "F32", "shape": [0, 7], "data_offsets": [36, 36]},
+        "empty": {"dtype": "F32", "shape": [7, 0], "data_offsets": [36, 36]},
         "packed": {"dtype": "F4", "shape": [3, 2], "data_offsets": [36, 39]},
         "unknown": {"dtype": "F3_E1M1", "shape": [8], "data_offsets": [39, 42]},
     }
@@ -62,7 +62,7 @@ def test_reads() -> None:
         TensorHeader(name="a", dtype="BF16", shape=(2, 3), size=12),
         TensorHeader(name="b", dtype="F8_E4M3", shape=(4, 5), size=20),
         TensorHeader(name="scalar", dtype="F32", shape=(), size=4),
-        TensorHeader(name="empty", dtype="F32", shape=(0, 7), size=0),
+        TensorHeader(name="empty", dtype="F32", shape=(7, 0), size=0),
         TensorHeader(name="packed", dtype="F4", shape=(3, 2), size=3),
         TensorHeader(name="unknown", dtype="F3_E1M1", shape=(8,), size=3),
     )

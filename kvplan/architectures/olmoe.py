@@ -1,0 +1,32 @@
+"""OLMoE."""
+
+from __future__ import annotations
+
+from kvplan.architectures.anatomy import Anatomy, decoder
+from kvplan.architectures.blocks import attention, experts, layer_norms, qk_norms, router
+from kvplan.architectures.fields import MAX_EXPERTS, Fields
+from kvplan.architectures.layers import same_layers
+from kvplan.architectures.shapes import read_shape
+
+
+def olmoe(fields: Fields) -> Anatomy:
+    """OLMoE: routed experts in every layer, queries and keys normalized across heads."""
+    shape = read_shape(fields)
+    width = fields.integer("intermediate_size")
+    count = fields.integer("num_experts", "num_local_experts", default=64, most=MAX_EXPERTS)
+    active = fields.integer("num_experts_per_tok", default=8, most=count)
+    bias = fields.flag("attention_bias", default=False)
+    key_width = shape.hidden // shape.heads * shape.kv_heads
+    return decoder(
+        shape,
+        attention(shape, qkv_bias=bias, out_bias=bias)
+        + qk_norms(shape, (shape.hidden, key_width))
+        + experts(shape.hidden, width, count=count, active=active, layers=shape.every)
+        + router(shape.hidden, count, layers=shape.every)
+        + layer_norms(shape),
+        layers=same_layers(shape, window=None),
+        intermediate=width,
+        tied=fields.flag("tie_word_embeddings", default=False),
+        experts=count,
+        experts_per_token=active,
+    )

@@ -1,0 +1,111 @@
+"""Real configuration files, hundreds of them: read or refused, never anything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kvplan.architectures import read_model
+from kvplan.architectures.table import FAMILIES
+from kvplan.errors import InputError, NotModelledError
+from kvplan.models.facts import ModelFacts
+from kvplan.models.formats import PLAIN
+from kvplan.models.spec import ModelSpec
+from kvplan.models.weights import RankLayout, rank_bytes, stored_bytes
+
+
+class Read(NamedTuple):
+    """One configuration and what became of it."""
+
+    name: str
+    config: dict[str, Any]
+    result: ModelSpec | InputError | NotModelledError
+
+
+def facts_of(path: Path, total: int | None = None) -> ModelFacts:
+    beside = path.with_name("hf_quant_config.json")
+    return ModelFacts(
+        id=path.parent.name,
+        source=str(path),
+        config=json.loads(path.read_text()),
+        quantization=json.loads(beside.read_text()) if beside.exists() else None,
+        checkpoint_bytes=total,
+    )
+
+
+def everything(shared: Path) -> Iterator[Read]:
+    for path in sorted(shared.glob("configs/*/config*.json")):
+        facts = facts_of(path)
+        try:
+            yield Read(path.parent.name, facts.config, read_model(facts))
+        except (InputError, NotModelledError) as error:
+            yield Read(path.parent.name, facts.config, error)
+
+
+def test_every_file_is_read_or_refused(shared: Path) -> None:
+    results = list(everything(shared))
+    sized = [read for read in results if isinstance(read.result, ModelSpec)]
+    assert len(results) >= 400
+    assert len(sized) >= 160
+    for read in results:
+        if isinstance(read.result, Exception):
+            assert read.result.message.endswith(".")
+            assert read.result.hint
+
+
+def test_a_known_type_is_refused_for_its_class_or_its_quantization_only(shared: Path) -> None:
+    reasons = (" is built on ", "Quantization by ")
+    for read in everything(shared):
+        if read.config.get("model_type") in FAMILIES and isinstance(read.result, Exception):
+            assert any(reason in read.result.message for reason in reasons), read.name
+
+
+def test_everything_that_is_read_can_be_placed_on_ranks(shared: Path) -> None:
+    for read in everything(shared):
+        spec = read.result
+        if isinstance(spec, ModelSpec):
+            plain, layers = PLAIN["bfloat16"], (0, len(spec.layers))
+            whole = sum(
+                rank_bytes(
+                    spec.weights, plain, RankLayout(layers=layers, vocab_multiple=1), tied=False
+                ).values()
+            )
+            stored = stored_bytes(spec.weights, plain)
+            assert whole == sum(stored.values()) - stored.get("mtp", 0), read.name
+            eighth = sum(
+                rank_bytes(
+                    spec.weights, plain, RankLayout(tp=8, layers=layers), tied=False
+                ).values()
+            )
+            assert whole / 8 <= eighth < whole, read.name
+
+
+# Files that hold something else than the model's weights, or whose index is wrong.
+DIFFERENT = {
+    "Orenguteng--Lexi-Llama-3-8B-Uncensored",  # its index claims 1.5 GiB more than the tensors
+    "jeevanchaps--Meta-Llama-3.1-8B-Instruct-bnb-int8",  # refused: bitsandbytes
+    "mlx-community--Qwen3-14B-4bit",  # refused: MLX
+    "tiiuae--falcon-180B-chat",  # a copy of the tied head
+    "IrfanUruchi--Llama-2-13B-Computer-Engineering",  # refused: bitsandbytes
+    "IrfanUruchi--Llama-3.1-8B-Computer-Networks-LLM",  # refused: bitsandbytes
+    "tiiuae--falcon-40b-refinedweb",  # refused: a type of its own
+}
+
+
+def test_computed_bytes_equal_the_indexes(shared: Path) -> None:
+    """Within half a percent for every index, and to the byte for most."""
+    rows = map(json.loads, (shared / "configs" / "models.jsonl").read_text().splitlines())
+    exact = 0
+    for row in rows:
+        name = row["model"].replace("/", "--")
+        known = row["model_type"] in FAMILIES and name not in DIFFERENT
+        if not row["total_size"] or not known:
+            continue
+        path = shared / "configs" / name / "config.json"
+        spec = read_model(facts_of(path, int(row["total_size"])))
+        assert spec.notes == () or "rope scaling" in spec.notes[0], name
+        computed = sum(stored_bytes(spec.weights, PLAIN[spec.dtype]).values())
+        exact += computed == int(row["total_size"])
+    assert exact >= 30
