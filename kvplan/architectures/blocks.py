@@ -110,35 +110,31 @@ def attention(
     """
     names = (qkv,) * 3 if isinstance(qkv, str) else qkv
     parts = ("[q]", "[k]", "[v]") if isinstance(qkv, str) else ("", "", "")
-    width = shape.heads * shape.head_dim
-    kv_width = shape.kv_heads * shape.head_dim
-    projections = linear(
-        names[0],
-        (width, shape.hidden),
-        component="attention",
-        sharding="column",
-        layers=shape.every,
-        bias=qkv_bias,
-        part=parts[0],
-    )
+    weights = _heads(shape, names[0], parts[0], heads=shape.heads, bias=qkv_bias)
     for name, part in zip(names[1:], parts[1:], strict=True):
-        projections += linear(
-            name,
-            (kv_width, shape.hidden),
-            component="attention",
-            sharding="kv_heads",
-            heads=shape.kv_heads,
-            layers=shape.every,
-            bias=qkv_bias,
-            part=part,
-        )
-    return projections + linear(
+        weights += _heads(shape, name, part, heads=shape.kv_heads, bias=qkv_bias, kv=True)
+    return weights + linear(
         out,
-        (shape.hidden, width),
+        (shape.hidden, shape.heads * shape.head_dim),
         component="attention",
         sharding="row",
         layers=shape.every,
         bias=out_bias,
+    )
+
+
+def _heads(
+    shape: DecoderShape, name: str, part: str, *, heads: int, bias: bool, kv: bool = False
+) -> Weights:
+    return linear(
+        name,
+        (heads * shape.head_dim, shape.hidden),
+        component="attention",
+        sharding="kv_heads" if kv else "column",
+        heads=heads if kv else 1,
+        layers=shape.every,
+        bias=bias,
+        part=part,
     )
 
 

@@ -11,16 +11,7 @@ from kvplan.architectures.shapes import DecoderShape, split_evenly
 
 def gpt_neox(fields: Fields) -> Anatomy:
     """Multi-head attention, fused projections, two normalizations a layer."""
-    hidden = fields.integer("hidden_size")
-    heads = fields.integer("num_attention_heads")
-    shape = DecoderShape(
-        layers=fields.integer("num_hidden_layers", most=MAX_LAYERS),
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=split_evenly(fields, hidden, heads),
-        vocab=fields.integer("vocab_size"),
-    )
+    shape = _shape(fields)
     intermediate = fields.integer("intermediate_size")
     bias = fields.flag("attention_bias", default=True)
     return decoder(
@@ -33,7 +24,7 @@ def gpt_neox(fields: Fields) -> Anatomy:
             out_bias=bias,
         )
         + plain_mlp(
-            hidden,
+            shape.hidden,
             intermediate,
             layers=shape.every,
             names=("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"),
@@ -44,4 +35,17 @@ def gpt_neox(fields: Fields) -> Anatomy:
         intermediate=intermediate,
         tied=fields.flag("tie_word_embeddings", default=False),
         ends=Ends(embed="embed_in", norm="final_layer_norm", norm_bias=True, head="embed_out"),
+    )
+
+
+def _shape(fields: Fields) -> DecoderShape:
+    hidden = fields.integer("hidden_size")
+    heads = fields.integer("num_attention_heads")
+    return DecoderShape(
+        layers=fields.integer("num_hidden_layers", most=MAX_LAYERS),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=split_evenly(fields, hidden, heads),
+        vocab=fields.integer("vocab_size"),
     )

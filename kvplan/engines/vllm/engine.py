@@ -20,6 +20,7 @@ from kvplan.plan import Parallelism
 NAME = "vllm"
 # A bare amount of memory takes the rules of this device (compute capability).
 CUSTOM_SM = (9, 0)
+BFLOAT16_SM = (8, 0)
 VOCAB_MULTIPLE = 64  # vllm/model_executor/layers/vocab_parallel_embedding.py
 
 
@@ -154,9 +155,9 @@ class Vllm:
         rules = history.rules_for(version)
         model = setup.model
         parallel = setup.parallelism
-        dtype = compute_dtype(model, setup.dtype)
         device = device_memory(setup.gpu)
         sm = _compute_capability(setup)
+        dtype = compute_dtype(model, setup.dtype, sm)
         options = settings.resolve(
             setup.options,
             rules,
@@ -242,10 +243,11 @@ def _layout(parallel: Parallelism, stage: groups.Stage, index: int, count: int) 
     )
 
 
-def compute_dtype(model: ModelSpec, asked: str) -> Dtype:
-    """The type vLLM computes in: ``auto`` halves a float32 checkpoint to bfloat16.
+def compute_dtype(model: ModelSpec, asked: str, sm: tuple[int, int]) -> Dtype:
+    """The type vLLM computes in.
 
-    Source: vllm/config/model.py, _resolve_auto_dtype.
+    ``auto`` halves a float32 checkpoint, and takes float16 where the device has no bfloat16
+    (below compute capability 8.0). Source: vllm/config/model.py, _resolve_auto_dtype.
     """
     names: dict[str, Dtype] = {
         "bfloat16": "bfloat16",
@@ -255,6 +257,8 @@ def compute_dtype(model: ModelSpec, asked: str) -> Dtype:
         "float": "float32",
     }
     if asked == "auto":
+        if sm < BFLOAT16_SM:
+            return "float16"
         return "bfloat16" if model.dtype == "float32" else model.dtype
     if asked not in names:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Which layers share blocks: vLLM's cache groups.
 
 Uniform (all specs equal), uniform type (one family, unequal pages), or hybrid (equal pages,
-buckets cut to one group size). Source: vLLM 0.33.0, vllm/v1/core/kv_cache_utils.py.
+buckets cut to one group size). Source: vLLM 0.33.0, vllm/v1/core/kv_cache_planning.py.
 """
 
 from __future__ import annotations

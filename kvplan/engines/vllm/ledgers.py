@@ -87,7 +87,7 @@ def _pool(cut: Cut) -> Draft:
         "pool",
         "blocks * bytes_per_block",
         {"blocks": cut.blocks, "bytes_per_block": cut.bytes_per_block},
-        source="vLLM 0.33.0, vllm/v1/core/kv_cache_utils.py",
+        source="vLLM 0.33.0, vllm/v1/core/kv_cache_planning.py",
         confidence="exact" if exact else "calibrated",
         low={"blocks": cut.low},
         high={"blocks": cut.high},

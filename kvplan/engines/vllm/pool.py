@@ -116,8 +116,3 @@ class Pool:
 def whole_requests(pool: Pool, blocks: int, length: int, *, max_num_seqs: int) -> int:
     """Requests of ``length`` tokens that one replica really holds: the null block holds nobody."""
     return min(max_num_seqs, max(0, blocks - 1) // pool.request_blocks(length))
-
-
-def blocks_for(pool: Pool, requests: int, length: int) -> int:
-    """Blocks that ``requests`` requests of ``length`` tokens need, the null block included."""
-    return requests * pool.request_blocks(length) + 1

@@ -139,7 +139,8 @@ def _uncertain(
 
 def _context(deployment: VllmDeployment, context: int) -> Iterator[Reason]:
     model = deployment.setup.model
-    if model.max_context is None or context <= model.max_context:
+    longest = model.extended_context or model.max_context
+    if longest is None or context <= longest:
         return
     scaling = (
         f"its rope scaling ({model.rope_scaling}) is counted in that maximum already"
@@ -150,7 +151,7 @@ def _context(deployment: VllmDeployment, context: int) -> Iterator[Reason]:
         code="context_above_model_maximum",
         message=(
             f"{format_count(context)} tokens are more than the model's maximum of "
-            f"{format_count(model.max_context)}: {scaling}. The memory is computed all the same."
+            f"{format_count(longest)}: {scaling}. The memory is computed all the same."
         ),
         hint="vLLM wants VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 or a rope_scaling override for this.",
     )

@@ -156,7 +156,8 @@ def batch_defaults(gpu: GpuSpec, total_bytes: int) -> tuple[int, int]:
     """
     if total_bytes >= 160 * GIB:
         return 16384, 1024
-    small_chip = "a100" in gpu.name.lower() or "gb10" in gpu.name.lower()
+    # The A100 by its name, GB10 by its compute capability: so vLLM tells them.
+    small_chip = "a100" in gpu.name.lower() or gpu.sm == (12, 1)
     if total_bytes >= 70 * GIB and not small_chip:
         return 8192, 1024
     return 2048, 256
