@@ -136,7 +136,7 @@ def shown(value: Any, most: int = 60) -> str:
     """A value as a message can quote it: short, whatever it is.
 
     >>> shown("fast"), shown(10**9999)
-    ("'fast'", 'a number of 33,217 bits')
+    ("'fast'", 'a number of 33,216 bits')
     """
     # Python itself refuses to write out an integer of more than 4,300 digits.
     if isinstance(value, int) and value.bit_length() > 4 * most:

@@ -98,6 +98,8 @@ def attention(
     out: str = "self_attn.o_proj",
     qkv_bias: bool = False,
     out_bias: bool = False,
+    layers: tuple[int, ...] | None = None,
+    value_dim: int | None = None,
 ) -> Weights:
     """Query, key, value and output projections of every layer.
 
@@ -107,34 +109,40 @@ def attention(
         out: Name of the output projection.
         qkv_bias: Whether the first three have a bias.
         out_bias: Whether the output projection has one.
+        layers: The layers that have this attention; None: all.
+        value_dim: Elements of a head's value; None: as many as of its query and key.
     """
     names = (qkv,) * 3 if isinstance(qkv, str) else qkv
     parts = ("[q]", "[k]", "[v]") if isinstance(qkv, str) else ("", "", "")
-    weights = _heads(shape, names[0], parts[0], heads=shape.heads, bias=qkv_bias)
-    for name, part in zip(names[1:], parts[1:], strict=True):
-        weights += _heads(shape, name, part, heads=shape.kv_heads, bias=qkv_bias, kv=True)
+    at = shape.every if layers is None else layers
+    value = value_dim or shape.head_dim
+    weights = linear(
+        names[0],
+        (shape.heads * shape.head_dim, shape.hidden),
+        component="attention",
+        sharding="column",
+        layers=at,
+        bias=qkv_bias,
+        part=parts[0],
+    )
+    for name, part, size in zip(names[1:], parts[1:], (shape.head_dim, value), strict=True):
+        weights += linear(
+            name,
+            (shape.kv_heads * size, shape.hidden),
+            component="attention",
+            sharding="kv_heads",
+            heads=shape.kv_heads,
+            layers=at,
+            bias=qkv_bias,
+            part=part,
+        )
     return weights + linear(
         out,
-        (shape.hidden, shape.heads * shape.head_dim),
+        (shape.hidden, shape.heads * value),
         component="attention",
         sharding="row",
-        layers=shape.every,
+        layers=at,
         bias=out_bias,
-    )
-
-
-def _heads(
-    shape: DecoderShape, name: str, part: str, *, heads: int, bias: bool, kv: bool = False
-) -> Weights:
-    return linear(
-        name,
-        (heads * shape.head_dim, shape.hidden),
-        component="attention",
-        sharding="kv_heads" if kv else "column",
-        heads=heads if kv else 1,
-        layers=shape.every,
-        bias=bias,
-        part=part,
     )
 
 

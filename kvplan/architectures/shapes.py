@@ -45,6 +45,7 @@ def read_shape(
     kv_heads: int | None = None,
     head_dim: int | None = None,
     defaults: Mapping[str, int] = _NO_DEFAULTS,
+    layer_names: tuple[str, ...] = ("num_hidden_layers",),
 ) -> DecoderShape:
     """Reads the sizes under the names that most classes use.
 
@@ -53,6 +54,7 @@ def read_shape(
         kv_heads: The class default of ``num_key_value_heads``; None: as many as query heads.
         head_dim: The class default; None: hidden size over heads.
         defaults: Class defaults of the other sizes, where real files leave them out.
+        layer_names: Names of the number of layers, in the class's order of preference.
 
     Raises:
         InputError: a size is missing, no size, or does not go with the others.
@@ -61,7 +63,7 @@ def read_shape(
     hidden = fields.integer("hidden_size", default=defaults.get("hidden_size"))
     shape = DecoderShape(
         layers=fields.integer(
-            "num_hidden_layers", default=defaults.get("num_hidden_layers"), most=MAX_LAYERS
+            *layer_names, default=defaults.get("num_hidden_layers"), most=MAX_LAYERS
         ),
         hidden=hidden,
         heads=heads,

@@ -11,6 +11,7 @@ from kvplan.architectures.fields import MAX_EXPERTS, MAX_LAYERS, Fields
 from kvplan.architectures.shapes import DecoderShape
 
 _SHARED = tuple(f"mlp.shared_experts.{part}_proj" for part in ("gate", "up", "down"))
+_ROUTED = tuple(f"mlp.experts.{part}_proj" for part in ("gate", "up", "down"))
 
 
 class Sparse(BaseModel):
@@ -58,7 +59,12 @@ def read_sparse(fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]
     def sized(name: str, *, least: int = 1, most: int) -> int:
         return fields.integer(name, default=defaults.get(name), least=least, most=most)
 
-    sparse = _sparse_layers(fields, shape, defaults)
+    sparse = listed_sparse(fields, shape)
+    if sparse is None:
+        first = sized("first_k_dense_replace", least=0, most=MAX_LAYERS)
+        # Stated by the files, read by vLLM v0.33.0 vllm/model_executor/models/deepseek_v2.py.
+        step = fields.integer("moe_layer_freq", default=1, most=MAX_LAYERS)
+        sparse = tuple(layer for layer in shape.every if layer >= first and layer % step == 0)
     count = sized("n_routed_experts", most=MAX_EXPERTS)
     width = sized("moe_intermediate_size", most=2**24)
     return Sparse(
@@ -72,41 +78,58 @@ def read_sparse(fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]
     )
 
 
-def _sparse_layers(
-    fields: Fields, shape: DecoderShape, defaults: Mapping[str, int]
-) -> tuple[int, ...]:
+def listed_sparse(fields: Fields, shape: DecoderShape) -> tuple[int, ...] | None:
+    """The layers that ``mlp_layer_types`` calls sparse, or None if the file has no such list.
+
+    Raises:
+        InputError: a list that does not say dense or sparse for each layer.
+    """
     types = fields.texts("mlp_layer_types", most=MAX_LAYERS)
-    if types is not None:
-        if len(types) != shape.layers or set(types) - {"dense", "sparse"}:
-            raise fields.conflict(
-                f"`mlp_layer_types` has to say dense or sparse for each of {shape.layers} layers."
-            )
-        return tuple(layer for layer, kind in enumerate(types) if kind == "sparse")
-    first = fields.integer(
-        "first_k_dense_replace",
-        default=defaults["first_k_dense_replace"],
-        least=0,
-        most=MAX_LAYERS,
-    )
-    # Stated by the files, read by vLLM v0.33.0 vllm/model_executor/models/deepseek_v2.py.
-    step = fields.integer("moe_layer_freq", default=1, most=MAX_LAYERS)
-    return tuple(layer for layer in shape.every if layer >= first and layer % step == 0)
+    if types is None:
+        return None
+    if len(types) != shape.layers or set(types) - {"dense", "sparse"}:
+        raise fields.conflict(
+            f"`mlp_layer_types` has to say dense or sparse for each of {shape.layers} layers."
+        )
+    return tuple(layer for layer, kind in enumerate(types) if kind == "sparse")
 
 
-def dense_and_sparse(shape: DecoderShape, sparse: Sparse, *, bias: bool = False) -> Weights:
-    """The feed-forwards of all layers."""
+def dense_and_sparse(
+    shape: DecoderShape,
+    sparse: Sparse,
+    *,
+    bias: bool = False,
+    routed: tuple[str, ...] = _ROUTED,
+    shared: tuple[str, ...] = _SHARED,
+    gate: str = "mlp.gate",
+) -> Weights:
+    """The feed-forwards of all layers.
+
+    Args:
+        shape: The decoder's sizes.
+        sparse: Which layers are sparse, and how wide things are.
+        bias: Whether dense and shared projections have one.
+        routed: Names of the projections of a routed expert.
+        shared: Names of those of the shared experts.
+        gate: Name of the router.
+    """
     hidden, layers = shape.hidden, sparse.sparse_layers
     weights = gated_mlp(hidden, sparse.dense_width, layers=sparse.dense_layers, bias=bias)
     weights += experts(
-        hidden, sparse.expert_width, count=sparse.experts, active=sparse.active, layers=layers
+        hidden,
+        sparse.expert_width,
+        count=sparse.experts,
+        active=sparse.active,
+        layers=layers,
+        names=routed,
     )
     if sparse.shared_width:
         weights += gated_mlp(
             hidden,
             sparse.shared_width,
             layers=layers,
-            names=_SHARED,
+            names=shared,
             component="shared_experts",
             bias=bias,
         )
-    return weights + router(hidden, sparse.experts, layers=layers)
+    return weights + router(hidden, sparse.experts, layers=layers, name=gate)

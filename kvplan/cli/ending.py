@@ -74,10 +74,14 @@ _PLEASE_REPORT = "Run it again with --debug and report what it prints."
 
 
 def _explain(message: str, hint: str | None, session: Session) -> None:
-    """The error on stderr, as one sentence and a hint; with --debug the traceback before it."""
+    """The error on stderr, as one sentence and a hint; with --debug the traceback before it.
+
+    A file with several problems is one error with a line for each.
+    """
     from kvplan.reports.clean import clean
 
-    lines = [f"error: {clean(message)}"]
+    first, *more = message.split("\n")
+    lines = [f"error: {clean(first)}", *(f"  {clean(line.strip())}" for line in more)]
     if hint:
         lines.append(f"hint: {clean(hint)}")
     with contextlib.suppress(OSError, ValueError):

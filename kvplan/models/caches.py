@@ -22,11 +22,11 @@ class _Cache(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def tokens_held(self, context: int) -> int:
-        """Tokens whose entries are kept for a request of ``context`` tokens."""
+        """Entries kept for a request of ``context`` tokens: one a token, unless compressed."""
         return context
 
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
-        """Bytes one kept token takes on one rank."""
+        """Bytes one kept entry takes on one rank."""
         raise NotImplementedError
 
     def fixed_bytes(self, dtype: Dtype, *, tp: int) -> int:  # noqa: ARG002 - overridden
@@ -93,12 +93,69 @@ class LatentCache(_Cache):
         return kv.cell_bytes(self.latent_dim + self.rope_dim, 0)
 
 
+class CompressedCache(_Cache):
+    """One packed vector for every ``stride`` tokens (DeepSeek-V4); TP never splits it.
+
+    The kernels prescribe the layout of the vector, so no cache type changes its size. What is
+    not complete yet is held by a `CompressorCache`.
+
+    Attributes:
+        latent_dim, rope_dim: Elements without and with rotary positions.
+        cell_bytes: Bytes of one vector, scales included.
+        stride: Tokens that one vector stands for.
+        window: Only the last so many tokens are kept; None: all.
+    """
+
+    kind: Literal["compressed"] = "compressed"
+    latent_dim: PositiveInt
+    rope_dim: Annotated[int, Field(ge=0)]
+    cell_bytes: PositiveInt
+    stride: PositiveInt = 1
+    window: PositiveInt | None = None
+
+    @override
+    def tokens_held(self, context: int) -> int:
+        kept = context if self.window is None else min(context, self.window)
+        return kept // self.stride
+
+    @override
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return self.cell_bytes
+
+
+class CompressorCache(_Cache):
+    """What compression still needs of the last ``window`` tokens: fp32, whole on every rank."""
+
+    kind: Literal["compressor"] = "compressor"
+    state_dim: PositiveInt
+    window: PositiveInt
+
+    @override
+    def tokens_held(self, context: int) -> int:
+        return min(context, self.window)
+
+    @override
+    def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
+        return self.state_dim * DTYPE_BYTES["float32"]
+
+
 class IndexerCache(_Cache):
-    """The sparse indexer's own 8-bit keys, one fp32 scale every ``scale_block`` elements."""
+    """The sparse indexer's own 8-bit keys, one fp32 scale every ``scale_block`` elements.
+
+    Attributes:
+        head_dim: Elements of a key.
+        scale_block: Elements that share a scale.
+        stride: Tokens that one key stands for.
+    """
 
     kind: Literal["indexer"] = "indexer"
     head_dim: PositiveInt
     scale_block: PositiveInt = 128
+    stride: PositiveInt = 1
+
+    @override
+    def tokens_held(self, context: int) -> int:
+        return context // self.stride
 
     @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
@@ -180,6 +237,8 @@ LayerCache = Annotated[
     | WindowCache
     | ChunkedCache
     | LatentCache
+    | CompressedCache
+    | CompressorCache
     | IndexerCache
     | RecurrentCache
     | CrossCache

@@ -64,7 +64,7 @@ def _cache_row(
         layer_count=count,
         kind=cache.kind,
         shape=_shape(cache),
-        bytes_per_token=count * cache.token_bytes(kv, tp=1),
+        bytes_per_token=ceil_div(count * cache.token_bytes(kv, tp=1), _tokens_an_entry(cache)),
         bytes_per_request=count * cache.request_bytes(context, kv, model.dtype, tp=1),
     )
 
@@ -88,7 +88,11 @@ def spans(indices: list[int]) -> str:
     return ", ".join(texts)
 
 
-def _shape(cache: LayerCache) -> str:  # noqa: PLR0911 - one a kind
+def _tokens_an_entry(cache: LayerCache) -> int:
+    return cache.stride if isinstance(cache, CompressedCache | IndexerCache) else 1
+
+
+def _shape(cache: LayerCache) -> str:  # noqa: C901, PLR0911, PLR0912 - one a kind
     match cache:
         case FullCache():
             return _heads(cache)
@@ -100,8 +104,13 @@ def _shape(cache: LayerCache) -> str:  # noqa: PLR0911 - one a kind
             return f"{_heads(cache)}, {format_count(cache.source_tokens)} source tokens"
         case LatentCache():
             return f"latent {cache.latent_dim} + rope {cache.rope_dim}"
+        case CompressedCache():
+            return f"packed latent {cache.latent_dim} + rope {cache.rope_dim}{_reach(cache)}"
+        case CompressorCache():
+            return f"fp32 vector of {cache.state_dim}, last {format_count(cache.window)} tokens"
         case IndexerCache():
-            return f"8-bit keys of {cache.head_dim}, a scale each {cache.scale_block}"
+            every = f", one every {cache.stride} tokens" if cache.stride > 1 else ""
+            return f"8-bit keys of {cache.head_dim}, a scale each {cache.scale_block}{every}"
         case RecurrentCache():
             states = (f"{state.name} {_times(state.shape)}" for state in cache.states)
             return ", ".join(states)
@@ -114,6 +123,12 @@ def _heads(cache: FullCache | WindowCache | ChunkedCache | CrossCache) -> str:
     if cache.head_dim == cache.head_dim_v:
         return f"{heads} of {cache.head_dim}"
     return f"{heads}, K {cache.head_dim}, V {cache.head_dim_v}"
+
+
+def _reach(cache: CompressedCache) -> str:
+    every = f", one every {cache.stride} tokens" if cache.stride > 1 else ""
+    last = f", last {format_count(cache.window)} tokens" if cache.window else ""
+    return every + last
 
 
 def _times(shape: tuple[int, ...]) -> str:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kvplan import errors
-from kvplan.errors import KvplanError, nearest
+from kvplan.errors import KvplanError, nearest, shown
 
 _ROW = re.compile(r"^(?P<tree>[│├└─ ]*)(?P<name>\w+Error) +(?P<slug>\S+) +(?P<exit>\d+|exit)")
 
@@ -58,6 +58,10 @@ def test_exit_codes_are_those_a_shell_can_tell_apart() -> None:
     assert {error.exit_code for error in _own(KvplanError)} == {2, 3, 4, 70}
 
 
+def test_the_base_is_called_error() -> None:
+    assert KvplanError.slug == "error"
+
+
 def test_an_error_carries_its_hint_and_place() -> None:
     error = KvplanError("Twelve is too many.", hint="Take eleven.", location="plan.yaml:3")
     assert str(error) == "plan.yaml:3: Twelve is too many."
@@ -76,6 +80,42 @@ def test_an_error_without_a_place_is_its_sentence() -> None:
     assert error.location is None
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("fast", "'fast'"),
+        (None, "None"),
+        ("x" * 58, f"'{'x' * 58}'"),
+        ("x" * 59, f"'{'x' * 58}…"),
+        ("x" * 10**6, f"'{'x' * 58}…"),
+        ("\x1b[2J", r"'\x1b[2J'"),
+        (2**100, "1267650600228229401496703205376"),
+        (2**239, f"{str(2**239)[:59]}…"),
+        (2**240, "a number of 241 bits"),
+        (-(2**240), "a number of 241 bits"),
+        ([10**9999], "a list"),
+        ({"a": 10**9999}, "a dict"),
+    ],
+)
+def test_a_value_is_quoted_in_short(value: object, text: str) -> None:
+    assert shown(value) == text
+    assert shown(1 << 33_216) == "a number of 33,217 bits"
+
+
+def test_a_value_is_quoted_as_short_as_asked() -> None:
+    assert shown("abcdefgh", 10) == "'abcdefgh'"
+    assert shown("abcdefghi", 10) == "'abcdefgh…"
+    assert shown(2**40, 10) == "a number of 41 bits"
+    assert shown(2**39, 10) == "549755813…"
+
+
+def test_a_value_nested_without_end_is_named_by_its_kind() -> None:
+    nested: list[object] = []
+    for _ in range(10**5):
+        nested = [nested]
+    assert shown(nested) == "a list"
+
+
 GPUS = ("H100-SXM-80GB", "H100-PCIe-80GB", "H200-SXM-141GB", "L4-24GB")
 
 
@@ -90,6 +130,13 @@ GPUS = ("H100-SXM-80GB", "H100-PCIe-80GB", "H200-SXM-141GB", "L4-24GB")
 )
 def test_nearest_names(name: str, answer: str | None) -> None:
     assert nearest(name, GPUS) == answer
+
+
+def test_nearest_offers_three_at_most() -> None:
+    many = [f"H100-SXM-{size}GB" for size in range(10, 99)]
+    offered = nearest("H100-SXM-80GB", many)
+    assert offered is not None
+    assert offered.count("H100") == 3
 
 
 def test_nearest_gives_no_more_than_asked_and_keeps_the_known_spelling() -> None:

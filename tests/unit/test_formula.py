@@ -485,11 +485,25 @@ def test_what_is_not_arithmetic_is_named_with_what_is() -> None:
         compile_formula("a +")
 
 
-def test_only_the_start_of_a_long_text_is_repeated() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 70 + "!",
+        "a" * 70 + " a",
+        "9" * 70,
+        "a" * 70,
+        "-" * 70 + "a",
+    ],
+)
+def test_only_the_start_of_a_long_text_is_repeated(text: str) -> None:
     with pytest.raises(InputError) as raised:
-        compile_formula("a" * 70 + "!")
-    assert "a" * 60 in raised.value.message
-    assert "a" * 61 not in raised.value.message
+        compile_formula(text)
+    assert f"'{text[:60]}'" in raised.value.message
+
+
+def test_what_can_not_be_read_is_shown_from_there_in_short() -> None:
+    with pytest.raises(InputError, match=r"\('% 23456789'\)\.$"):
+        compile_formula("a % 234567890")
 
 
 def test_limits_are_inclusive() -> None:
@@ -503,6 +517,11 @@ def test_limits_are_inclusive() -> None:
         compile_formula("-" * 40 + "a")
     with pytest.raises(InputError, match=r"^The formula '.{41,60}' is nested too deeply\.$"):
         compile_formula("+".join(["a"] * (41)))
+    assert compile_formula("a-(" * 39 + "a" + ")" * 39).evaluate({"a": 1}) == 0
+    assert compile_formula("ceil(" * 39 + "a" + ")" * 39).evaluate({"a": 1.5}) == 2
+    for too_deep in ("a-(" * 40 + "a" + ")" * 40, "ceil(" * 40 + "a" + ")" * 40):
+        with pytest.raises(InputError, match="nested too deeply"):
+            compile_formula(too_deep)
     with pytest.raises(InputError, match=r"^The formula '\d+' has a number that is too large\.$"):
         compile_formula(str(MAX_LITERAL))
     with pytest.raises(InputError, match=r"^A formula has at most 1000 characters\.$"):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from kvplan.errors import InputError, InternalError
 from kvplan.formula import compile_formula
-from kvplan.ledger import SECTIONS, LedgerLine, Section, ledger_line, total
+from kvplan.ledger import SECTIONS, Draft, LedgerLine, Section, ledger_line, total
 
 
 def line(name: str = "kv_cache", section: Section = "pool", count: int = 7) -> LedgerLine:
@@ -145,8 +145,51 @@ def test_a_hostile_formula_from_a_file_is_refused_when_it_is_explained() -> None
 
 
 def test_every_section_has_a_meaning() -> None:
-    assert tuple(SECTIONS) == ("budget", "pool", "outside", "free")
-    assert all(SECTIONS.values())
+    assert SECTIONS == {
+        "budget": "taken from the engine's budget before the cache",
+        "pool": "the KV cache",
+        "outside": "memory the engine's budget does not count",
+        "free": "left over",
+    }
+
+
+FITTED = Draft(
+    name="activation_peak",
+    section="outside",
+    formula="ceil(tokens * layer_bytes)",
+    inputs={"tokens": 8192, "layer_bytes": 6.0},
+    source="a fit",
+    confidence="calibrated",
+    low={"layer_bytes": 3.0},
+    high={"layer_bytes": 9.5},
+)
+
+
+def test_a_draft_is_computed_at_its_value_and_at_the_ends_of_its_range() -> None:
+    assert FITTED.value() == 49_152
+    assert FITTED.value({"layer_bytes": 1.0}) == 8_192
+    assert FITTED.line().model_dump() == {
+        "name": "activation_peak",
+        "section": "outside",
+        "bytes": 49_152,
+        "low": 24_576,
+        "high": 77_824,
+        "formula": "ceil(tokens * layer_bytes)",
+        "inputs": {"tokens": 8192, "layer_bytes": 6.0},
+        "source": "a fit",
+        "confidence": "calibrated",
+    }
+
+
+def test_a_draft_without_a_range_is_certain() -> None:
+    line = Draft("x", "free", "a * 2", {"a": 7}, "arithmetic", "exact").line()
+    assert (line.low, line.bytes, line.high) == (14, 14, 14)
+
+
+def test_a_draft_does_not_change() -> None:
+    with pytest.raises(AttributeError):
+        FITTED.name = "other"  # type: ignore[misc]
+    assert Draft(**{name: getattr(FITTED, name) for name in Draft.__slots__}) == FITTED
 
 
 def test_totals_by_section() -> None:

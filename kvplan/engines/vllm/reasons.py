@@ -62,7 +62,9 @@ def _too_little(
             hint="Lower kv_cache_memory_bytes or num_gpu_blocks_override, or leave them out.",
         )
     elif capacity.max_context < context:
-        needed = deployment.pool.request_blocks(context) * capacity.bytes_per_block
+        reserved = 1 if deployment.pool.rules.null_block_reserved else 0
+        blocks = deployment.pool.request_blocks(context) + reserved
+        needed = blocks * capacity.bytes_per_block
         there = min(available, capacity.blocks * capacity.bytes_per_block)
         yield Reason(
             code="context_too_long",

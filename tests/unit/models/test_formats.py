@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from kvplan.models.formats import (
     DTYPE_BYTES,
@@ -99,26 +100,19 @@ def test_awq_is_the_sum_of_its_three_tensors() -> None:
 
 
 @pytest.mark.parametrize(("bits", "words"), [(2, 256), (4, 512), (8, 1_024)])
-def test_gptq_is_the_sum_of_its_packed_tensors_and_scales(bits: int, words: int) -> None:
+def test_gptq_is_the_sum_of_its_four_tensors(bits: int, words: int) -> None:
     # AutoGPTQ/AutoGPTQ auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py@179776b: qweight int32
     # (in / 32 * bits, out), qzeros int32 (ceil(in / group), out / 32 * bits), scales fp16
-    # (ceil(in / group), out). Its g_idx, 4 bytes an input feature, is not a block's business.
+    # (ceil(in / group), out), g_idx int32 (in,).
     stored = NumberFormat(
         name="gptq", bits=bits, block_rows=1, block_columns=128, scale_bytes=2, zero_bits=bits,
-        source="test",
+        column_bytes=4, source="test",
     )  # fmt: skip
     qweight = 14_336 // 32 * bits * 4_096 * 4
     qzeros = 112 * words * 4
     scales = 112 * 4_096 * 2
-    assert stored.tensor_size(OUT, IN) == qweight + qzeros + scales
-
-
-def test_an_order_of_inputs_is_kept_a_column() -> None:
-    # GPTQ's g_idx: one int32 for each of 4,096 inputs, whatever the rows.
-    ordered = NumberFormat(name="gptq", bits=4, column_bytes=4, source="test")
-    assert ordered.tensor_size(1024, 4096) == 1024 * 4096 // 2 + 4096 * 4
-    assert ordered.tensor_size(2048, 4096) == 2048 * 4096 // 2 + 4096 * 4
-    assert ordered.plain_bytes is None
+    g_idx = 14_336 * 4
+    assert stored.tensor_size(OUT, IN) == qweight + qzeros + scales + g_idx
 
 
 def test_a_group_that_is_cut_short_has_its_own_scales() -> None:
@@ -173,6 +167,7 @@ def test_nothing_takes_no_bytes_not_even_scales(rows: int, columns: int) -> None
         ({"bits": 8, "scale_bytes": 4}, None),
         ({"bits": 8, "zero_bits": 8}, None),
         ({"bits": 8, "tensor_bytes": 4}, None),
+        ({"bits": 8, "column_bytes": 4}, None),
     ],
 )
 def test_only_formats_without_scales_have_a_width(
@@ -180,6 +175,7 @@ def test_only_formats_without_scales_have_a_width(
 ) -> None:
     stored = NumberFormat.model_validate({"name": "x", "source": "test"} | given_bytes)
     assert stored.plain_bytes == plain
+    assert isinstance(stored.plain_bytes, int | None)
 
 
 blocks = st.none() | st.sampled_from((1, 16, 32, 128))
@@ -191,6 +187,7 @@ number_formats = st.builds(
     block_columns=blocks,
     scale_bytes=st.integers(0, 4),
     zero_bits=st.integers(0, 8),
+    column_bytes=st.integers(0, 4),
     tensor_bytes=st.integers(0, 8),
     source=st.just("test"),
 )
@@ -271,6 +268,20 @@ TURBO_3BIT = kv(
 def test_a_cell_by_hand(stored: KvFormat, dim_k: int, dim_v: int, size: int) -> None:
     # Layouts as vLLM 0.33.0 has them; the odd sum 69 of the last turboquant row becomes 70.
     assert stored.cell_bytes(dim_k, dim_v) == size
+    assert type(stored.cell_bytes(dim_k, dim_v)) is int
+
+
+def test_what_is_8_bits_wide_without_scales_is_called_fp8() -> None:
+    assert FP8_KV.name == "fp8"
+    assert FP8_KV.source
+
+
+@pytest.mark.parametrize("stored", [PLAIN["bfloat16"], FP8_KV], ids=type)
+def test_a_format_does_not_change_or_take_unknown_fields(stored: NumberFormat | KvFormat) -> None:
+    with pytest.raises(ValidationError):
+        stored.name = "other"
+    with pytest.raises(ValidationError):
+        type(stored).model_validate(stored.model_dump() | {"surprise": 1})
 
 
 def test_only_formats_that_say_so_are_rounded_to_even() -> None:
