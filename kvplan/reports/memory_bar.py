@@ -91,7 +91,8 @@ def cells(sizes: tuple[int, ...], width: int) -> tuple[int, ...]:
         for low, size in zip(least, sizes, strict=True)
     ]
     by_need = sorted(
-        range(len(sizes)), key=lambda index: counts[index] * whole - sizes[index] * width
+        (index for index, size in enumerate(sizes) if size > 0),
+        key=lambda index: counts[index] * whole - sizes[index] * width,
     )
     for index in by_need[: max(0, width - sum(counts))]:
         counts[index] += 1

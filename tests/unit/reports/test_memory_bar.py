@@ -59,3 +59,7 @@ def test_cells_fill_the_width_and_show_whatever_is_there(sizes: list[int], width
 def test_a_larger_part_never_gets_fewer_cells(sizes: list[int], width: int) -> None:
     pairs = sorted(zip(sizes, cells(tuple(sizes), width), strict=True))
     assert all(small <= large + 1 for (_, small), (_, large) in pairwise(pairs))
+
+
+def test_a_cell_left_over_never_goes_to_a_part_that_is_not_there() -> None:
+    assert cells((0, 8965646, 14942743, 95633555), 8)[0] == 0
