@@ -16,6 +16,7 @@ from kvplan.models.spec import ModelSpec
 from kvplan.plan import EnginePart, ModelPart, Parallelism, Plan, Workload
 from kvplan.planning.advise import advise
 from kvplan.planning.size import (
+    MAX_RANKS,
     Load,
     model_part,
     refused_plan,
@@ -30,7 +31,6 @@ from kvplan.units import MAX_BYTES, MAX_TOKENS
 ENGINES: Mapping[str, Engine] = {"vllm": Vllm()}
 # Named in the contract, not modelled yet: refused by name rather than unknown.
 ENGINES_TO_COME = ("sglang", "tensorrt-llm", "llama.cpp", "ollama", "transformers")
-MAX_RANKS = 4096
 MAX_REQUESTS = 2**31
 _LONGEST_WORD = 4096
 
@@ -100,10 +100,12 @@ def size(  # noqa: PLR0913 - the signature is the contract
     )
     if gpus_per_node is not None:
         _whole("gpus_per_node", gpus_per_node, MAX_RANKS)
+    known: ModelFacts | ModelSpec
     known = model if isinstance(model, ModelSpec) else _facts(model, offline=offline)
     try:
+        known = spec = _spec(known, weights)
         planner = request.engine.planner()
-        setup = _setup(request, _spec(known, weights))
+        setup = _setup(request, spec)
     except NotModelledError as refusal:
         return _not_modelled(request, known, refusal)
     plan = size_setup(planner, setup, request.load)

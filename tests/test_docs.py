@@ -10,7 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from kvplan import plan
-from kvplan.errors import KvplanError
+from kvplan.cli.main import run
+from kvplan.errors import KvplanError, UnknownNameError
 from kvplan.ledger import SECTIONS, LedgerLine
 
 ROOT = Path(__file__).parents[1]
@@ -87,6 +88,14 @@ def test_every_error_is_explained() -> None:
     real = [(error.slug, error.__name__, str(error.exit_code)) for error in classes(KvplanError)]
     assert documented == real
     assert all(meaning and action for _, _, _, meaning, action in table)
+
+
+def test_the_example_of_an_error_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    match = re.search(r"```console\n\$ kvplan (.*)\n((?:.*\n)*?)```", text)
+    assert match is not None
+    assert run(match[1].split()) == UnknownNameError.exit_code
+    assert capsys.readouterr() == ("", match[2])
 
 
 def test_every_exit_code_is_explained() -> None:

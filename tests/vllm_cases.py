@@ -19,6 +19,7 @@ from typing import Any
 from kvplan.architectures import read_model
 from kvplan.engines.base import Setup
 from kvplan.engines.vllm.engine import Vllm
+from kvplan.errors import EngineRefusesError, NotModelledError
 from kvplan.hardware import Fact, GpuSpec
 from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
@@ -130,6 +131,17 @@ def question(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> tuple[Setu
         context=context if isinstance(context, int) else None,
     )
     return setup, Load(context=context)
+
+
+def is_planned(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> bool:
+    """Whether kvplan plans the case at all: it reads models whose caches it does not page yet."""
+    try:
+        Vllm().prepare(question(case, model, gpu)[0])
+    except NotModelledError:
+        return False
+    except EngineRefusesError:
+        return True
+    return True
 
 
 def difference(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> str | None:

@@ -21,6 +21,8 @@ class Anatomy(BaseModel):
         tied: The head has no matrix of its own.
         weights: The inventory, without a tied head.
         notes: What is not exact, as sentences.
+        uncounted: A part whose weights the configuration does not size, by name, or None.
+        draft: Kind of draft that it is, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,6 +37,8 @@ class Anatomy(BaseModel):
     tied: bool
     weights: tuple[Weight, ...]
     notes: tuple[str, ...] = ()
+    uncounted: str | None = None
+    draft: str | None = None
 
 
 class Ends(BaseModel):

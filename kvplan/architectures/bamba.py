@@ -5,7 +5,12 @@ from __future__ import annotations
 from kvplan.architectures.anatomy import Anatomy, Ends, decoder
 from kvplan.architectures.blocks import Weights, attention, gated_mlp, layer_norms
 from kvplan.architectures.fields import MAX_LAYERS, Fields
-from kvplan.architectures.mamba2 import mamba2_cache, mamba2_mixer, read_hybrid_sizes
+from kvplan.architectures.mamba2 import (
+    MAX_HEADS,
+    mamba2_cache,
+    mamba2_mixer,
+    read_hybrid_sizes,
+)
 from kvplan.architectures.recurrent import full_cache
 from kvplan.architectures.shapes import DecoderShape, read_shape
 from kvplan.models.spec import Layer
@@ -36,10 +41,7 @@ def bamba(fields: Fields) -> Anatomy:
 def falcon_h1(fields: Fields) -> Anatomy:
     """Falcon-H1: every layer runs Mamba 2 and attention side by side."""
     shape = read_shape(fields, kv_heads=8)
-    # Null, unlike absent, means twice (or more) the hidden size.
-    inner = fields.optional_integer("mamba_d_ssm", default=1024)
-    if inner is None:
-        inner = fields.integer("mamba_expand", default=2, most=1024) * shape.hidden
+    inner = _inner(fields, shape.hidden)
     normed = fields.flag("mamba_rms_norm", default=False)
     sizes = read_hybrid_sizes(fields, inner, out_bias="projectors_bias", norm=normed)
     bias = fields.flag("attention_bias", default=False)
@@ -47,6 +49,16 @@ def falcon_h1(fields: Fields) -> Anatomy:
     body += mamba2_mixer("mamba", sizes, shape.hidden, shape.every)
     layer = Layer(caches=(full_cache(shape), mamba2_cache(sizes)))
     return _decoder(fields, shape, body, (layer,) * shape.layers)
+
+
+def _inner(fields: Fields, hidden: int) -> int:
+    """The channels of Falcon-H1's mixer. Null, unlike absent, means a multiple of ``hidden``."""
+    if fields.has("mamba_n_heads") and isinstance(fields.raw("mamba_d_head"), int):
+        default = fields.integer("mamba_n_heads", most=MAX_HEADS) * fields.integer("mamba_d_head")
+    else:
+        default = 1024
+    stated = fields.optional_integer("mamba_d_ssm", default=default)
+    return stated or fields.integer("mamba_expand", default=2, most=1024) * hidden
 
 
 def _decoder(

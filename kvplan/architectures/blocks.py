@@ -283,9 +283,11 @@ def qk_norms(
     *,
     names: tuple[str, str] = ("self_attn.q_norm", "self_attn.k_norm"),
     bias: bool = False,
+    layers: tuple[int, ...] | None = None,
 ) -> Weights:
     """Normalizations of queries and keys, counted as attention; every rank holds all of them."""
+    at = shape.every if layers is None else layers
     weights: Weights = ()
     for name, size in zip(names, sizes, strict=True):
-        weights += norm(name, size, layers=shape.every, bias=bias, component="attention")
+        weights += norm(name, size, layers=at, bias=bias, component="attention")
     return weights

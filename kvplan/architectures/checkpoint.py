@@ -44,16 +44,20 @@ def take_inventory(
     if facts.tensors:
         return _from_headers(facts.tensors, anatomy, weights, source)
     if facts.checkpoint_bytes is None:
-        return Inventory(weights=weights)
+        return Inventory(weights=weights, notes=_left_out(anatomy))
+    computed = sum(stored_bytes(weights, plain).values())
+    added = _remainder(anatomy, computed, facts.checkpoint_bytes, plain)
     checkpoint = Checkpoint(
         total_bytes=facts.checkpoint_bytes,
         parameters=facts.checkpoint_parameters,
         source=source,
     )
     return Inventory(
-        weights=weights,
+        weights=weights + added,
         checkpoint=checkpoint,
-        notes=_difference(sum(stored_bytes(weights, plain).values()), facts.checkpoint_bytes),
+        notes=_counted_from_files(anatomy)
+        if added
+        else _left_out(anatomy) + _difference(computed, facts.checkpoint_bytes),
     )
 
 
@@ -70,6 +74,30 @@ def _from_headers(
         source=source,
     )
     return Inventory(weights=exact, checkpoint=checkpoint, notes=unknown_note(unknown))
+
+
+def _left_out(anatomy: Anatomy) -> tuple[str, ...]:
+    if anatomy.uncounted is None:
+        return ()
+    return (f"The weights of the {anatomy.uncounted} are not counted: nothing states their size.",)
+
+
+def _remainder(anatomy: Anatomy, computed: int, stored: int, plain: NumberFormat) -> Weights:
+    """What the files hold beyond the weights that are known, where a part is not sized."""
+    left = stored - computed
+    # As much as the text model again, and more, is another number type and no tower.
+    if anatomy.uncounted is None or not 0 < left < computed:
+        return ()
+    elements = left * 8 // plain.bits
+    return (Weight(name="uncounted", component="other", shape=(elements,), place="tower"),)
+
+
+def _counted_from_files(anatomy: Anatomy) -> tuple[str, ...]:
+    sentence = (
+        f"The weights of the {anatomy.uncounted} are what the files hold beyond the text model;"
+        " every rank of the first stage is taken to hold all of them."
+    )
+    return (sentence,)
 
 
 def _difference(computed: int, stored: int) -> tuple[str, ...]:

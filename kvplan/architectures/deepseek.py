@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, decoder
 from kvplan.architectures.blocks import Weights, layer_norms, linear, norm
+from kvplan.architectures.deepseek_moe import deepseek
 from kvplan.architectures.fields import MAX_LAYERS, Fields
 from kvplan.architectures.mtp import mtp_weights, read_modules
 from kvplan.architectures.shapes import DecoderShape
@@ -75,7 +76,9 @@ class Latent(BaseModel):
 
 
 def deepseek_v2(fields: Fields) -> Anatomy:
-    """DeepSeek V2, V2 Lite, V2.5 and Coder V2."""
+    """DeepSeek V2, V2 Lite, V2.5 and Coder V2; the small VL2 models turn latent attention off."""
+    if fields.raw("use_mla") is False:
+        return deepseek(fields)
     return _deepseek(fields, _V2, mlp_bias=fields.flag("mlp_bias", default=False))
 
 
@@ -123,9 +126,23 @@ def latent_attention(shape: DecoderShape, latent: Latent) -> Weights:
     )
 
 
+def latent_shape(fields: Fields, latent: Latent) -> DecoderShape:
+    """The decoder's sizes under latent attention."""
+    # Every head has keys and values of its own once they are unpacked; none are cached.
+    heads = fields.integer("num_attention_heads")
+    return DecoderShape(
+        layers=fields.integer("num_hidden_layers", most=MAX_LAYERS),
+        hidden=fields.integer("hidden_size"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=latent.rope + latent.nope,
+        vocab=fields.integer("vocab_size"),
+    )
+
+
 def _deepseek(fields: Fields, defaults: Mapping[str, int], *, mlp_bias: bool) -> Anatomy:
     latent = read_latent(fields, defaults)
-    shape = _shape(fields, latent)
+    shape = latent_shape(fields, latent)
     sparse = read_sparse(fields, shape, defaults)
     body = latent_attention(shape, latent)
     body += dense_and_sparse(shape, sparse, bias=mlp_bias) + layer_norms(shape)
@@ -138,19 +155,6 @@ def _deepseek(fields: Fields, defaults: Mapping[str, int], *, mlp_bias: bool) ->
         tied=fields.flag("tie_word_embeddings", default=False),
         experts=sparse.experts,
         experts_per_token=sparse.active,
-    )
-
-
-def _shape(fields: Fields, latent: Latent) -> DecoderShape:
-    # Every head has keys and values of its own once they are unpacked; none are cached.
-    heads = fields.integer("num_attention_heads")
-    return DecoderShape(
-        layers=fields.integer("num_hidden_layers", most=MAX_LAYERS),
-        hidden=fields.integer("hidden_size"),
-        heads=heads,
-        kv_heads=heads,
-        head_dim=latent.rope + latent.nope,
-        vocab=fields.integer("vocab_size"),
     )
 
 

@@ -23,7 +23,9 @@ _NAMES = ("dtype", "torch_dtype")  # transformers v5 renamed it and keeps readin
 _SIZE_TOLERANCE = 0.005
 
 
-def read_dtype(fields: Fields, facts: ModelFacts, weights: Weights, scheme: str | None) -> Dtype:
+def read_dtype(
+    parts: tuple[Fields, Fields], facts: ModelFacts, weights: Weights, scheme: str | None
+) -> Dtype:
     """The type, searched where vLLM searches it.
 
     The order is that of vLLM v0.33.0 vllm/transformers_utils/model_arch_config_convertor.py
@@ -32,7 +34,7 @@ def read_dtype(fields: Fields, facts: ModelFacts, weights: Weights, scheme: str 
     float32 is the engine's business.
 
     Args:
-        fields: The configuration.
+        parts: The configuration, and the part of it that describes the decoder.
         facts: Headers or size of the files, if known.
         weights: The inventory with the formats of its quantization scheme.
         scheme: Name of that scheme, or None.
@@ -40,7 +42,8 @@ def read_dtype(fields: Fields, facts: ModelFacts, weights: Weights, scheme: str 
     Raises:
         InputError: a type that no model computes in.
     """
-    for part in (fields, fields.section("text_config"), fields.section("vision_config")):
+    fields, text = parts
+    for part in (fields, text, fields.section("text_config"), fields.section("vision_config")):
         stated = _stated(part) if part is not None else None
         if stated is not None:
             return stated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvplan.architectures.anatomy import Anatomy, Ends, decoder
-from kvplan.architectures.blocks import attention, gated_mlp, layer_norms, qk_norms
+from kvplan.architectures.blocks import Weights, attention, gated_mlp, layer_norms, qk_norms
 from kvplan.architectures.fields import MAX_EXPERTS, MAX_LAYERS, Fields
 from kvplan.architectures.layers import (
     FULL,
@@ -18,6 +18,7 @@ from kvplan.architectures.shapes import DecoderShape, read_shape
 from kvplan.architectures.sparse import Sparse, dense_and_sparse, listed_sparse
 from kvplan.models.spec import Layer
 
+_DRAFT_NORMS = ("pre_fc_norm_hidden", "pre_fc_norm_embedding", "norm")
 _EXAONE3 = tuple(f"attn.attention.{part}_proj" for part in ("q", "k", "v"))
 
 
@@ -29,9 +30,7 @@ def exaone(fields: Fields) -> Anatomy:
     q, k, v = _EXAONE3
     return decoder(
         shape,
-        attention(
-            shape, qkv=(q, k, v), out="attn.attention.out_proj", qkv_bias=bias, out_bias=bias
-        )
+        attention(shape, qkv=(q, k, v), out="attn.attention.out_proj", qkv_bias=bias, out_bias=bias)
         + gated_mlp(
             shape.hidden,
             intermediate,
@@ -48,15 +47,21 @@ def exaone(fields: Fields) -> Anatomy:
 
 
 def exaone4(fields: Fields) -> Anatomy:
-    """EXAONE 4: three windowed layers, then a full one, or all full; normalized afterwards."""
+    """EXAONE 4 and the text part of 4.5: three windowed layers, then a full one, or all full."""
     shape = read_shape(fields, kv_heads=32)
     intermediate = fields.integer("intermediate_size")
-    return decoder(
-        shape,
+    body = (
         attention(shape)
         + qk_norms(shape, (shape.head_dim, shape.head_dim))
         + gated_mlp(shape.hidden, intermediate, layers=shape.every)
-        + layer_norms(shape, ("post_attention_layernorm", "post_feedforward_layernorm")),
+        + layer_norms(shape, ("post_attention_layernorm", "post_feedforward_layernorm"))
+    )
+    # 4.5's module reads the decoder's embedding and head: vLLM v0.33.0
+    # vllm/model_executor/models/exaone4_5_mtp.py.
+    modules = read_modules(fields, shape)
+    return decoder(
+        shape,
+        body + mtp_weights(shape, body, modules, own_ends=False),
         layers=_layers(fields, shape),
         intermediate=intermediate,
         tied=fields.flag("tie_word_embeddings", default=False),
@@ -75,12 +80,34 @@ def exaone_moe(fields: Fields) -> Anatomy:
     )
     return decoder(
         shape,
-        body + mtp_weights(shape, body, read_modules(fields, shape)),
+        body + _drafts(fields, shape, sparse.dense_width),
         layers=_layers(fields, shape),
         intermediate=sparse.widest,
         tied=fields.flag("tie_word_embeddings", default=False),
         experts=sparse.experts,
         experts_per_token=sparse.active,
+    )
+
+
+def _drafts(fields: Fields, shape: DecoderShape, width: int) -> Weights:
+    """Modules with a dense feed-forward, which read the decoder's embedding and head.
+
+    vLLM v0.33.0 vllm/model_executor/models/exaone_moe_mtp.py.
+    """
+    last = (shape.layers - 1,)
+    body = (
+        attention(shape, layers=last)
+        + qk_norms(shape, (shape.head_dim, shape.head_dim), layers=last)
+        + gated_mlp(shape.hidden, width, layers=last)
+        + layer_norms(shape)
+    )
+    return mtp_weights(
+        shape,
+        body,
+        read_modules(fields, shape),
+        own_ends=False,
+        norms=_DRAFT_NORMS,
+        projection="fc",
     )
 
 

@@ -38,6 +38,18 @@ def falcon(fields: Fields) -> Anatomy:
     )
 
 
+def refined_web(fields: Fields) -> Anatomy:
+    """The files before transformers had the class: 7B (RefinedWebModel), 40B (RefinedWeb).
+
+    Only the 40B states KV heads: it is what the later class calls the new decoder.
+    """
+    defaults: dict[str, int] = {"parallel_attn": False}
+    kv_heads = fields.optional_integer("n_head_kv")
+    if kv_heads is not None:
+        defaults |= {"num_kv_heads": kv_heads, "new_decoder_architecture": True}
+    return falcon(fields.completed(defaults))
+
+
 def _shape(fields: Fields) -> DecoderShape:
     hidden = fields.integer("hidden_size", "n_embed")
     heads = fields.integer("num_attention_heads", "n_head")

@@ -59,6 +59,23 @@ class Fields:
             self._config, where=self._where, source=source, path=self._path, filled=self._filled
         )
 
+    def completed(self, defaults: Mapping[str, int]) -> Fields:
+        """The same fields with class defaults for those that are left out.
+
+        Nested configurations keep only what differs from the class.
+        """
+        stated = {name: value for name, value in self._config.items() if value is not None}
+        for name, value in defaults.items():
+            if name not in self._config:
+                self.fill(name, value)
+        return Fields(
+            {**self._config, **defaults, **stated},
+            where=self._where,
+            source=self._source,
+            path=self._path,
+            filled=self._filled,
+        )
+
     def section(self, name: str, *, source: str | None = None) -> Fields | None:
         """A nested configuration, or None if there is none.
 
@@ -79,6 +96,29 @@ class Fields:
             filled=self._filled,
         )
 
+    def sections(self, name: str, *, most: int) -> tuple[Fields, ...] | None:
+        """A list of nested configurations, or None if absent or null.
+
+        Raises:
+            InputError: something else, or more than ``most``.
+        """
+        items = self._items(name, most, "a list of objects")
+        if items is None:
+            return None
+        for index, item in enumerate(items):
+            if not isinstance(item, Mapping):
+                raise self.error(f"{name}[{index}]", item, "an object")
+        return tuple(
+            Fields(
+                item,
+                where=self._where,
+                source=self._source,
+                path=f"{self._path}{name}[{index}].",
+                filled=self._filled,
+            )
+            for index, item in enumerate(items)
+        )
+
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
         return self._config.get(name) is not None
@@ -93,11 +133,12 @@ class Fields:
         """A whole number from ``least`` to ``most``.
 
         Raises:
-            InputError: something else, or absent (or null) where there is no default.
+            InputError: something else, or absent (or null) where there is no default up to
+                ``most``.
         """
         name, value = self._find(names)
         if value is _MISSING:
-            if default is None:
+            if default is None or default > most:
                 raise self._left_out(name)
             self.fill(name, default)
             return default

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kvplan.architectures.anatomy import Anatomy, Ends, decoder
 from kvplan.architectures.blocks import attention, layer_norms, plain_mlp
 from kvplan.architectures.fields import MAX_LAYERS, Fields
+from kvplan.architectures.heads import score, without_head
 from kvplan.architectures.layers import same_layers
 from kvplan.architectures.shapes import DecoderShape, split_evenly
 
@@ -36,6 +37,15 @@ def gpt_neox(fields: Fields) -> Anatomy:
         tied=fields.flag("tie_word_embeddings", default=False),
         ends=Ends(embed="embed_in", norm="final_layer_norm", norm_bias=True, head="embed_out"),
     )
+
+
+def gpt_neox_reward(fields: Fields) -> Anatomy:
+    """Open-Assistant's reward models: one row with a bias in place of the head.
+
+    ``LAION-AI/Open-Assistant@93f0bb9c:model/model_training/models/reward_model.py``.
+    """
+    anatomy = gpt_neox(fields)
+    return without_head(anatomy, score("out_proj", anatomy.hidden_size, 1, bias=True))
 
 
 def _shape(fields: Fields) -> DecoderShape:

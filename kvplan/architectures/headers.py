@@ -20,7 +20,14 @@ from kvplan.models.weights import Component, Place, Sharding, Weight
 
 # Packed and scaled kinds of AWQ and GPTQ are stored with the inputs as rows.
 _INPUTS_FIRST = ("qweight", "qzeros", "scales")
-_PACKED = ("qweight", "weight_packed")
+_PACKED = ("qweight", "weight_packed", "W_q")
+_FLAT = ("absmax", "nested_absmax")
+# Some files keep both halves of a gated feed-forward in one tensor.
+_GATE_UP = "gate_up_proj"
+# A head that is the embedding may be stored all the same.
+_HEADS = ("lm_head.weight", "proj_out.weight")
+_EMBEDDING = "embed_tokens.weight"
+_SHARED = "shared.weight"
 _SHOWN = 5
 
 
@@ -30,7 +37,7 @@ class _Key(NamedTuple):
     local: str
     kind: str
     place: Place
-    mtp: bool
+    component: Component
     dtype: str
     shape: tuple[int, ...]
     size: int
@@ -42,30 +49,60 @@ class Catalogue:
     def __init__(self, weights: Weights) -> None:
         self._entries: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
         self._modules: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
-        seen: set[tuple[str, Component]] = set()
-        for weight in weights:
-            # A weight that is quantized in some layers only has two entries of one name.
-            if weight.component == "mtp" or (weight.name, weight.component) in seen:
-                continue
-            seen.add((weight.name, weight.component))
+        for weight in _distinct(weights):
             tower = weight.place == "tower"
             name = weight.name.partition("[")[0]
             self._entries[tower, name].append(weight)
             if len(weight.shape) > 1:
                 self._modules[tower, name.removesuffix(".weight")].append(weight)
 
+    @property
+    def shared(self) -> bool:
+        """One embedding serves an encoder and a decoder: what each stack stores is a copy."""
+        return (False, _SHARED) in self._entries
+
     def find(self, name: TensorName) -> tuple[Weight, ...]:
         """The entries that a tensor is, or whose scales it holds; several if it is fused."""
         local, module = name.local, name.module
         while True:
-            entries = self._entries.get((name.tower, local))
-            entries = entries or self._modules.get((name.tower, module))
+            entries = self._named(name.tower, local, module)
             if entries:
-                return tuple(entries)
+                return _of_layer(entries, name.layer)
             # Outside the layers what stands in front of a name differs from file to file.
             if name.layer is not None or "." not in local:
                 return ()
             local, module = local.partition(".")[2], module.partition(".")[2]
+
+    def _named(self, tower: bool, local: str, module: str) -> list[Weight]:  # noqa: FBT001 - a key
+        found = self._entries.get((tower, local)) or self._modules.get((tower, module))
+        if found is not None or _GATE_UP not in module:
+            return found or []
+        halves = (module.replace(_GATE_UP, half) for half in ("gate_proj", "up_proj"))
+        return [entry for half in halves for entry in self._modules.get((tower, half), ())]
+
+
+def _distinct(weights: Weights) -> Iterable[Weight]:
+    """The entries; one that is quantized in some layers only is made one again."""
+    distinct: dict[tuple[object, ...], Weight] = {}
+    for weight in weights:
+        if weight.component == "mtp":
+            continue
+        key: tuple[object, ...] = (weight.name, weight.component, weight.place == "tower")
+        if weight.place == "layers":
+            key = (*key, weight.shape, weight.heads)
+        known = distinct.get(key)
+        if known is not None:
+            changes = {"layers": known.layers + weight.layers}
+            distinct[key] = known.model_copy(update=changes)
+        else:
+            distinct[key] = weight
+    return distinct.values()
+
+
+def _of_layer(entries: list[Weight], layer: int | None) -> tuple[Weight, ...]:
+    """Those of this layer: two kinds of layers may use one name for matrices that differ."""
+    here = tuple(entry for entry in entries if layer in entry.layers)
+    return here or tuple(entry for entry in entries if entry.layers == entries[0].layers)
 
 
 def inventory_of(
@@ -87,13 +124,17 @@ def inventory_of(
         name = parse_name(tensor.name)
         if not name.loaded or not tensor.size or not math.prod(tensor.shape):
             continue
-        if tied and name.local.endswith("lm_head.weight"):
+        if tied and name.local.endswith(_HEADS):
             continue
+        if name.draft:
+            name = name._replace(layer=layers + (name.layer or 0))
         matched = catalogue.find(name)
+        if not matched and catalogue.shared and name.local.endswith(_EMBEDDING):
+            continue
         key = _key(tensor, name, matched, layers)
         found[key] = matched
         at[key][-1 if name.layer is None else name.layer] += 1
-        if not matched and not key.mtp:
+        if not matched and key.component != "mtp":
             unknown.append(tensor.name)
     entries: Weights = ()
     for key, counts in at.items():
@@ -123,7 +164,7 @@ def _key(tensor: TensorHeader, name: TensorName, matched: tuple[Weight, ...], la
         local=name.local,
         kind=name.kind,
         place=_place(name, matched),
-        mtp=name.layer is not None and not name.tower and name.layer >= layers,
+        component=_component(name, matched, layers),
         dtype=tensor.dtype,
         shape=tensor.shape,
         size=tensor.size,
@@ -164,7 +205,7 @@ def _stored(
     shape = _outputs_first(key, shape, matched)
     whole = Weight(
         name=key.local,
-        component=_component(key, matched),
+        component=key.component,
         shape=shape,
         place=key.place,
         layers=layers,
@@ -181,7 +222,7 @@ def _stored(
 def _part(whole: Weight, key: _Key, entry: Weight, shape: tuple[int, ...]) -> Weight:
     changes = {
         "shape": shape,
-        "sharding": _sharding(entry, shape),
+        "sharding": _sharding(key, entry, shape),
         "heads": entry.heads,
         "elements": _elements(key, entry, shape),
     }
@@ -193,12 +234,12 @@ def _active(matched: tuple[Weight, ...], copies: int) -> int:
     return min(matched[0].active_copies, copies) if routed else copies
 
 
-def _component(key: _Key, matched: tuple[Weight, ...]) -> Component:
-    if key.mtp:
+def _component(name: TensorName, matched: tuple[Weight, ...], layers: int) -> Component:
+    if name.layer is not None and not name.tower and name.layer >= layers:
         return "mtp"
     if matched:
         return matched[0].component
-    return "vision" if key.place == "tower" else "other"
+    return "vision" if name.tower else "other"
 
 
 def _outputs_first(
@@ -231,7 +272,10 @@ def _split(rows: int, matched: tuple[Weight, ...]) -> list[tuple[Weight, int]]:
     return [(matched[0], rows)]
 
 
-def _sharding(entry: Weight, shape: tuple[int, ...]) -> Sharding:
+def _sharding(key: _Key, entry: Weight, shape: tuple[int, ...]) -> Sharding:
+    if key.kind in _FLAT or (len(shape) == 2 and shape[1] == 1 < entry.shape[-1]):
+        # Elements one after another, or their scales: cut with the matrix, whichever way that is.
+        return "replicated" if entry.sharding == "replicated" else "column"
     if len(shape) == 1 and shape[0] != entry.shape[0]:
         return "replicated"
     if entry.sharding == "kv_heads" and shape[0] % entry.heads:
@@ -244,7 +288,7 @@ def _elements(key: _Key, entry: Weight, shape: tuple[int, ...]) -> int | None:
         return math.prod(entry.shape)
     if key.kind == "bias":
         return None
-    if key.kind != "weight" and key.local != entry.name:
+    if key.kind != "weight" and not f".{key.local}".endswith(f".{entry.name}"):
         return 0
     # A "weight" with fewer containers than the matrix has elements is packed.
     packed = len(shape) > 1 and math.prod(shape) < math.prod(entry.shape)

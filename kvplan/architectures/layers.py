@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
 from kvplan.architectures.fields import MAX_LAYERS, MAX_POSITIONS, Fields
 from kvplan.architectures.shapes import DecoderShape
 from kvplan.errors import NotModelledError
 from kvplan.models.caches import FullCache, LayerCache, WindowCache
 from kvplan.models.spec import Layer
+
+Key = TypeVar("Key", bound=Hashable)
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 
@@ -39,10 +43,35 @@ def typed_layers(
     Raises:
         InputError: a sliding layer, and no window stated.
     """
+    return mixed_layers(fields, types, full=shape, sliding=shape, window=window)
+
+
+def mixed_layers(
+    fields: Fields,
+    types: Sequence[str],
+    *,
+    full: DecoderShape,
+    sliding: DecoderShape,
+    window: int | None,
+    value_dim: int | None = None,
+) -> tuple[Layer, ...]:
+    """One layer a type, where full and windowed layers may have other heads.
+
+    Args:
+        fields: For error messages.
+        types: Full or sliding, layer by layer.
+        full: Sizes of the full layers.
+        sliding: Sizes of the windowed ones.
+        window: Tokens of the window.
+        value_dim: Elements of a head's value; None: as many as of its key.
+
+    Raises:
+        InputError: a sliding layer, and no window stated.
+    """
     if window is None and SLIDING in types:
         raise fields.conflict("Some layers have a sliding window, but its size is not stated.")
-    full, sliding = _layer(shape, None), _layer(shape, window)
-    return tuple(sliding if kind == SLIDING else full for kind in types)
+    whole, windowed = _layer(full, None, value_dim), _layer(sliding, window, value_dim)
+    return tuple(windowed if kind == SLIDING else whole for kind in types)
 
 
 def read_layer_types(fields: Fields, layers: int) -> tuple[str, ...] | None:
@@ -95,13 +124,23 @@ def read_pattern(fields: Fields, layers: int, *, default: int) -> tuple[str, ...
     return every_nth_full(layers, fields.integer(name, default=default, most=MAX_LAYERS))
 
 
-def _layer(shape: DecoderShape, window: int | None) -> Layer:
-    sizes = (shape.kv_heads, shape.head_dim)
+def grouped(keys: Sequence[Key]) -> dict[Key, tuple[int, ...]]:
+    """The layers by what they have in common.
+
+    >>> grouped(["a", "b", "a"])
+    {'a': (0, 2), 'b': (1,)}
+    """
+    groups: dict[Key, list[int]] = defaultdict(list)
+    for layer, key in enumerate(keys):
+        groups[key].append(layer)
+    return {key: tuple(layers) for key, layers in groups.items()}
+
+
+def _layer(shape: DecoderShape, window: int | None, value_dim: int | None = None) -> Layer:
+    heads, key, value = shape.kv_heads, shape.head_dim, value_dim or shape.head_dim
     cache: LayerCache
     if window is None:
-        cache = FullCache(kv_heads=sizes[0], head_dim=sizes[1], head_dim_v=sizes[1])
+        cache = FullCache(kv_heads=heads, head_dim=key, head_dim_v=value)
     else:
-        cache = WindowCache(
-            kv_heads=sizes[0], head_dim=sizes[1], head_dim_v=sizes[1], window=window
-        )
+        cache = WindowCache(kv_heads=heads, head_dim=key, head_dim_v=value, window=window)
     return Layer(caches=(cache,))

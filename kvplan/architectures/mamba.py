@@ -79,9 +79,7 @@ def mamba_mixer(name: str, sizes: Mamba, hidden: int, layers: tuple[int, ...]) -
             bias=sizes.bias,
             part=part,
         )
-    weights += convolution(
-        f"{name}.conv1d", inner, sizes.taps, layers=layers, bias=sizes.conv_bias
-    )
+    weights += convolution(f"{name}.conv1d", inner, sizes.taps, layers=layers, bias=sizes.conv_bias)
     weights += _selection(name, sizes, layers)
     return weights + linear(
         f"{name}.out_proj",

@@ -75,9 +75,7 @@ def mamba2_cache(sizes: Mamba2) -> RecurrentCache:
 
     Groups are split over ranks like heads; a single one is kept by every rank.
     """
-    inputs = StateTensor(
-        name="conv groups", shape=(sizes.groups, 2 * sizes.state, sizes.taps - 1)
-    )
+    inputs = StateTensor(name="conv groups", shape=(sizes.groups, 2 * sizes.state, sizes.taps - 1))
     state = StateTensor(
         name="ssm", shape=(sizes.heads, sizes.head_dim, sizes.state), dtype=sizes.dtype
     )

@@ -13,6 +13,8 @@ from kvplan.architectures.shapes import DecoderShape
 from kvplan.models.weights import Weight
 
 _MOST_MODULES = 100
+_COPIES = ("embed_tokens", "shared_head.head")
+_NORMS = ("enorm", "hnorm", "shared_head.norm")
 
 
 def read_modules(fields: Fields, shape: DecoderShape) -> tuple[int, ...]:
@@ -26,31 +28,57 @@ def read_modules(fields: Fields, shape: DecoderShape) -> tuple[int, ...]:
     return tuple(range(shape.layers, shape.layers + (count or 0)))
 
 
-def mtp_weights(shape: DecoderShape, body: Weights, modules: tuple[int, ...]) -> Weights:
-    """What the modules hold, as component ``mtp``."""
+def mtp_weights(
+    shape: DecoderShape,
+    body: Weights,
+    modules: tuple[int, ...],
+    *,
+    own_ends: bool = True,
+    norms: tuple[str, ...] = _NORMS,
+    projection: str = "eh_proj",
+    copies: tuple[str, ...] = _COPIES,
+) -> Weights:
+    """What the modules hold, as component ``mtp``.
+
+    Args:
+        shape: The decoder's sizes.
+        body: The weights of its layers.
+        modules: The layer numbers of the modules.
+        own_ends: The files hold copies of embedding and head; else the decoder's are used.
+        norms: Names of a module's own normalizations.
+        projection: Name of the matrix in front of the layer.
+        copies: Names of the copies, where the files hold some.
+    """
     if not modules:
         return ()
     last = shape.layers - 1
     layer = tuple(_as_mtp(weight, modules) for weight in body if last in weight.layers)
-    return layer + _ends(shape, modules)
+    weights = layer + _joint(shape, modules, norms, projection)
+    return weights + (_ends(shape, modules, copies) if own_ends else ())
 
 
 def _as_mtp(weight: Weight, modules: tuple[int, ...]) -> Weight:
     return weight.model_copy(update={"component": "mtp", "layers": modules})
 
 
-def _ends(shape: DecoderShape, modules: tuple[int, ...]) -> Weights:
+def _joint(
+    shape: DecoderShape, modules: tuple[int, ...], norms: tuple[str, ...], projection: str
+) -> Weights:
     weights: Weights = ()
-    for name in ("enorm", "hnorm", "shared_head.norm"):
+    for name in norms:
         weights += norm(name, shape.hidden, layers=modules, component="mtp")
-    weights += linear(
-        "eh_proj",
+    return weights + linear(
+        projection,
         (shape.hidden, 2 * shape.hidden),
         component="mtp",
         sharding="replicated",
         layers=modules,
     )
-    for name in ("embed_tokens", "shared_head.head"):
+
+
+def _ends(shape: DecoderShape, modules: tuple[int, ...], copies: tuple[str, ...]) -> Weights:
+    weights: Weights = ()
+    for name in copies:
         weights += linear(
             name,
             (shape.vocab, shape.hidden),

@@ -10,12 +10,16 @@ from kvplan.architectures.context import Context, read_context
 from kvplan.architectures.dtypes import read_dtype
 from kvplan.architectures.family import find_family
 from kvplan.architectures.fields import Fields
+from kvplan.architectures.gguf import read_gguf
+from kvplan.architectures.heads import find_head, without_head
 from kvplan.architectures.origin import class_source
 from kvplan.architectures.quantization.scheme import Quantized
 from kvplan.architectures.quantization.table import apply_quantization
+from kvplan.architectures.rotary import read_rotary
+from kvplan.architectures.wrapped import read_anatomy
 from kvplan.models.facts import ModelFacts
 from kvplan.models.formats import PLAIN, Dtype
-from kvplan.models.spec import FilledDefault, ModelSpec
+from kvplan.models.spec import FilledDefault, ModelSpec, RotaryTable
 
 
 class _Found(NamedTuple):
@@ -25,6 +29,7 @@ class _Found(NamedTuple):
     architecture: str
     anatomy: Anatomy
     context: Context
+    rotary: tuple[RotaryTable, ...]
     quantized: Quantized
     dtype: Dtype
     inventory: Inventory
@@ -38,13 +43,19 @@ def read_model(facts: ModelFacts) -> ModelSpec:
         NotModelledError: a family, an architecture or a quantization scheme that is not modelled.
         InputError: a configuration that is malformed or contradicts itself.
     """
+    if facts.gguf:
+        return read_gguf(facts)
     model_type, architecture, family = find_family(facts)
     fields = Fields(facts.config, where=facts.source, source=class_source(family.folder))
-    anatomy = family.build(fields)
-    text = (fields.section(family.text) if family.text else None) or fields
-    context = read_context(text, default=family.context, scaled=family.scaled)
-    quantized = apply_quantization(fields, facts.quantization, anatomy.weights)
-    dtype = read_dtype(fields, facts, quantized.weights, quantized.name)
+    anatomy, text, decoder = read_anatomy(fields, family)
+    head = None if architecture in family.classes else find_head(architecture, family.classes[0])
+    if head is not None:
+        anatomy = without_head(anatomy, head(fields, anatomy.hidden_size))
+    context = read_context(text, default=decoder.context, scaled=decoder.scaled)
+    quantized = apply_quantization(
+        fields, facts.quantization, anatomy.weights, measured=bool(facts.tensors)
+    )
+    dtype = read_dtype((fields, text), facts, quantized.weights, quantized.name)
     return _spec(
         facts,
         _Found(
@@ -52,6 +63,7 @@ def read_model(facts: ModelFacts) -> ModelSpec:
             architecture=architecture,
             anatomy=anatomy,
             context=context,
+            rotary=read_rotary(text, anatomy.layers, context.maximum),
             quantized=quantized,
             dtype=dtype,
             inventory=take_inventory(facts, anatomy, quantized.weights, PLAIN[dtype]),
@@ -78,11 +90,13 @@ def _spec(facts: ModelFacts, found: _Found) -> ModelSpec:
         attention_heads=anatomy.attention_heads,
         experts=anatomy.experts,
         experts_per_token=anatomy.experts_per_token,
+        rotary=found.rotary,
         layers=anatomy.layers,
         tied_embeddings=anatomy.tied,
         weights=found.inventory.weights,
         quantization=found.quantized.name,
         kv_scheme=found.quantized.kv_scheme,
+        draft=anatomy.draft,
         checkpoint=found.inventory.checkpoint,
         defaults=found.defaults,
         notes=facts.notes + anatomy.notes + found.inventory.notes + _context_note(context),

@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d{1,6})\.", re.ASCII)
+_LISTS = "layers|layer|h|blocks|block|resblocks|deepstack_merger_list|merger_list"
+_LAYER = re.compile(rf"(?:^|\.)(?:{_LISTS})\.(\d{{1,6}})\.", re.ASCII)
+# Modules for multi-token prediction that count from 0 in a branch of their own.
+_DRAFT = re.compile(r"(?:^|\.)mtp\.(?:layers\.)?(?:(\d{1,6})\.)?", re.ASCII)
 _EXPERT = re.compile(r"\.experts\.\d{1,6}\.", re.ASCII)
-_TOWER = re.compile(r"vision|visual|image|multi_modal_projector|audio", re.ASCII)
+_TOWER = re.compile(
+    r"vision|visual|image|audio|projector|merger|connector|resampler|aligner"
+    r"|^mlp1\.|^vpm\.|^(?:model\.)?encoder\b",
+    re.ASCII,
+)
 # gpt-oss glues the kind of tensor to the module with an underscore, or leaves it out.
-_FUSED_EXPERTS = re.compile(r"(.*\.experts\.(?:gate_up_proj|down_proj))(?:_(\w+))?", re.ASCII)
+_FUSED_EXPERTS = re.compile(r"((?:.*\.)?experts\.(?:gate_up_proj|down_proj))(?:_(\w+))?", re.ASCII)
 _GLUED = {"blocks": "weight_packed", "scales": "weight_scale", "bias": "bias", "": "weight"}
 
 # Saved by some exporters, loaded by no engine: masks and tables that are computed anew.
@@ -20,6 +27,7 @@ _NEVER_LOADED = (
     ".attention.bias",
     ".attention.masked_bias",
     ".position_ids",
+    ".final_logits_bias",
 )
 
 
@@ -29,7 +37,8 @@ class TensorName(NamedTuple):
     Attributes:
         module: Without layer and expert number: ``self_attn.q_proj``.
         kind: The last part: ``weight``, ``bias``, ``qweight``, ``weight_scale``.
-        layer: The layer's number, or None.
+        layer: The layer's number, or None; in a draft branch, the number of the module.
+        draft: It belongs to such a branch.
         tower: It belongs to a tower or its projector.
         loaded: An engine loads it.
     """
@@ -37,6 +46,7 @@ class TensorName(NamedTuple):
     module: str
     kind: str
     layer: int | None
+    draft: bool
     tower: bool
     loaded: bool
 
@@ -52,19 +62,23 @@ def parse_name(name: str) -> TensorName:
     >>> parse_name("model.layers.7.mlp.experts.3.up_proj.weight")[:3]
     ('mlp.experts.up_proj', 'weight', 7)
     """
-    layer = _LAYER.search(name)
+    draft = _DRAFT.search(name)
+    layer = draft or _LAYER.search(name)
     head = name[: layer.start()] if layer else name
     local = name[layer.end() :] if layer else name
     local = _EXPERT.sub(".experts.", f".{local}").removeprefix(".")
     fused = _FUSED_EXPERTS.fullmatch(local)
     if fused and (fused[2] or "") in _GLUED:
         module, kind = fused[1], _GLUED[fused[2] or ""]
+    elif ".weight." in local:  # bitsandbytes: what belongs to a weight, below its name
+        module, _, kind = local.partition(".weight.")
     else:
         module, _, kind = local.rpartition(".")
     return TensorName(
         module=module,
         kind=kind,
-        layer=int(layer[1]) if layer else None,
+        layer=int(layer[1] or 0) if layer else None,
+        draft=draft is not None,
         tower=_TOWER.search(head) is not None,
         loaded=not f".{name}".endswith(_NEVER_LOADED),
     )

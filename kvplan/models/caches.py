@@ -82,11 +82,18 @@ class ChunkedCache(_AttentionCache):
 
 
 class LatentCache(_Cache):
-    """One compressed vector a token (MLA); every rank holds all of it, TP never splits it."""
+    """One compressed vector a token (MLA); every rank holds all of it, TP never splits it.
+
+    Attributes:
+        latent_dim, rope_dim: Elements without and with rotary positions.
+        unpacked: What an engine without latent kernels for the class keeps instead, where one
+            serves it so; None where all keep the vector.
+    """
 
     kind: Literal["latent"] = "latent"
     latent_dim: PositiveInt
     rope_dim: Annotated[int, Field(ge=0)]
+    unpacked: FullCache | None = None
 
     @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
@@ -140,17 +147,19 @@ class CompressorCache(_Cache):
 
 
 class IndexerCache(_Cache):
-    """The sparse indexer's own 8-bit keys, one fp32 scale every ``scale_block`` elements.
+    """The sparse indexer's own keys, whatever the type of the rest of the cache.
 
     Attributes:
         head_dim: Elements of a key.
-        scale_block: Elements that share a scale.
+        scale_block: Elements that share an fp32 scale; None: there are no scales.
+        element_bytes: Bytes of an element.
         stride: Tokens that one key stands for.
     """
 
     kind: Literal["indexer"] = "indexer"
     head_dim: PositiveInt
-    scale_block: PositiveInt = 128
+    scale_block: PositiveInt | None = 128
+    element_bytes: PositiveInt = 1
     stride: PositiveInt = 1
 
     @override
@@ -159,17 +168,23 @@ class IndexerCache(_Cache):
 
     @override
     def token_bytes(self, kv: KvFormat, *, tp: int) -> int:
-        return self.head_dim + 4 * (self.head_dim // self.scale_block)
+        scales = self.head_dim // self.scale_block if self.scale_block else 0
+        return self.head_dim * self.element_bytes + 4 * scales
 
 
 class StateTensor(BaseModel):
     """One tensor of a recurrent state.
 
     Attributes:
-        name: ``conv``, ``ssm``, ``recurrent``.
+        name: ``conv`` (inputs that a causal convolution still needs; the last dimension is one
+            fewer than its taps), ``conv groups`` (those of Mamba 2's shared B and C), ``ssm``
+            (Mamba), ``recurrent`` (delta rules), ``linear`` (lightning attention), ``shift``
+            (RWKV's last token).
         shape: Per request, before tensor parallelism.
-        split: Index of the dimension that TP splits, or None (replicated).
-        dtype: A fixed type, or None for the model's own.
+        split: Index of the dimension that TP splits, or None (replicated). Fewer entries than
+            ranks are replicated, never split.
+        dtype: A type that the model or its class prescribes, or None: the engine's choice, by
+            default the model's own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -207,14 +222,19 @@ class RecurrentCache(_Cache):
 
 
 class CrossCache(_AttentionCache):
-    """Keys and values of an encoder's output: sized by the source, not by what is generated."""
+    """Keys and values of an encoder's output: sized by the source, not by what is generated.
+
+    Attributes:
+        source_tokens: Tokens of the longest source that the encoder takes; None: it takes any
+            length, and a request is taken to have as many source tokens as tokens of its own.
+    """
 
     kind: Literal["cross"] = "cross"
-    source_tokens: PositiveInt
+    source_tokens: PositiveInt | None
 
     @override
     def tokens_held(self, context: int) -> int:
-        return self.source_tokens
+        return context if self.source_tokens is None else self.source_tokens
 
 
 class SharedCache(_Cache):

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class TensorHeader(BaseModel):
-    """One tensor as a safetensors header states it.
+    """One tensor as the header of a safetensors or GGUF file states it.
 
     Attributes:
-        dtype: The header's own type name: ``BF16``, ``F8_E4M3``, ``U8``.
+        dtype: The header's own type name: ``BF16``, ``F8_E4M3``, ``U8``, ``q4_K``.
         shape: As stored: packed types count containers, not elements.
         size: Bytes on disk.
     """
@@ -34,7 +34,8 @@ class ModelFacts(BaseModel):
         id: As the user or the Hub names it.
         revision: The resolved commit, or None.
         source: Where ``config`` was read, for people.
-        config: ``config.json``, parsed and otherwise untouched.
+        config: ``config.json``, parsed and otherwise untouched; of a GGUF file its metadata.
+        gguf: The facts come from a GGUF file.
         quantization: ``hf_quant_config.json``, or None.
         tensors: The headers of all weight files, or None if they were not read.
         checkpoint_bytes: Tensor bytes over all files by headers, an index or a sourced spec, or
@@ -50,6 +51,7 @@ class ModelFacts(BaseModel):
     revision: str | None = None
     source: str
     config: dict[str, Any]
+    gguf: bool = False
     quantization: dict[str, Any] | None = None
     tensors: tuple[TensorHeader, ...] | None = None
     checkpoint_bytes: int | None = None

@@ -35,6 +35,8 @@ class NumberFormat(BaseModel):
         name: Shown to people: ``bf16``, ``fp8``, ``awq``, ``mxfp4``.
         bits: Bits an element.
         column_bytes: Bytes an input column carries whatever the rows (GPTQ's order of inputs).
+        span_elements: Elements, counted through the whole matrix, that share ``span_bytes``
+            (the scale of many scales), or None.
         tensor_bytes: Fixed bytes a tensor (an activation scale, say).
         source: Where the layout is stated.
     """
@@ -48,6 +50,8 @@ class NumberFormat(BaseModel):
     scale_bytes: int = 0
     zero_bits: int = 0
     column_bytes: int = 0
+    span_elements: int | None = None
+    span_bytes: int = 0
     tensor_bytes: int = 0
     source: str
 
@@ -64,14 +68,21 @@ class NumberFormat(BaseModel):
             # Zero points are packed along the output dimension, one row of words a group.
             + blocks_across * ceil_div(blocks_down * self.zero_bits, 8)
             + columns * self.column_bytes
+            + ceil_div(rows * columns, self.span_elements or 1) * self.span_bytes
             + self.tensor_bytes
         )
 
     @property
     def plain_bytes(self) -> int | None:
         """Bytes an element where that is all there is, or None for packed and scaled formats."""
-        scaled = self.scale_bytes or self.zero_bits or self.column_bytes or self.tensor_bytes
-        return None if scaled or self.bits % 8 else self.bits // 8
+        carried = (
+            self.scale_bytes,
+            self.zero_bits,
+            self.column_bytes,
+            self.span_bytes,
+            self.tensor_bytes,
+        )
+        return None if any(carried) or self.bits % 8 else self.bits // 8
 
 
 PLAIN: dict[Dtype, NumberFormat] = {

@@ -23,6 +23,20 @@ class Layer(BaseModel):
     caches: tuple[LayerCache, ...] = ()
 
 
+class RotaryTable(BaseModel):
+    """Sines and cosines of rotary positions, which engines compute once and keep.
+
+    Attributes:
+        rows: Positions.
+        width: Elements of a position, sines and cosines together.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: PositiveInt
+    width: PositiveInt
+
+
 class FilledDefault(BaseModel):
     """A value that the configuration leaves out and the architecture's own class fills in."""
 
@@ -66,11 +80,13 @@ class ModelSpec(BaseModel):
         attention_heads: Query heads (0 for models without attention).
         hidden_size, vocab_size, intermediate_size: Width of the residual stream, rows of the
             embedding, and the widest feed-forward of one token (of the experts: one expert).
+        rotary: Tables of rotary positions that the configuration describes.
         layers: The decoder's layers in order.
         tied_embeddings: The head reads the embedding's matrix and has none of its own.
         weights: The inventory; a tied head has no entry.
         quantization: Name of the checkpoint's scheme, or None.
         kv_scheme: Cache format that the checkpoint itself prescribes, or None.
+        draft: Kind of draft for speculative decoding that it is (``EAGLE-3``), or None.
         defaults: What the configuration left out, and what filled it in.
         notes: Sentences a plan has to repeat: what is not exact for this architecture.
     """
@@ -92,11 +108,13 @@ class ModelSpec(BaseModel):
     attention_heads: Annotated[int, Field(ge=0)]
     experts: Annotated[int, Field(ge=0)] = 0
     experts_per_token: Annotated[int, Field(ge=0)] = 0
+    rotary: tuple[RotaryTable, ...] = ()
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
     tied_embeddings: bool
     weights: tuple[Weight, ...]
     quantization: str | None = None
     kv_scheme: str | None = None
+    draft: str | None = None
     checkpoint: Checkpoint | None = None
     defaults: tuple[FilledDefault, ...] = ()
     notes: tuple[str, ...] = ()

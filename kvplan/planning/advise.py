@@ -12,7 +12,7 @@ from kvplan.architectures import quantize
 from kvplan.engines.base import Engine, Figures, Setup
 from kvplan.errors import RefusedError, UsageError
 from kvplan.plan import Advice, Gain, Parallelism, Plan
-from kvplan.planning.size import Load
+from kvplan.planning.size import MAX_RANKS, Load
 from kvplan.planning.trials import Case, Trial, pairs_of, single_changes
 
 
@@ -28,6 +28,7 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
         engine=engine,
         setup=setup,
         plan=plan,
+        capacity=plan.capacity,
         context=plan.workload.context or 1,
         longest=load.context == "auto",
         target=load.concurrency or 1,
@@ -52,16 +53,18 @@ def _try_all(case: Case, trials: list[Trial]) -> list[tuple[Trial, int, Advice]]
     helping = []
     for trial in trials:
         figures = _try(case, trial)
-        advice = figures and _advice(case, trial, figures)
-        if figures and advice and advice.gain.requests > 0:
-            helping.append((trial, figures.requests, advice))
+        if figures is not None and figures.requests > case.capacity.requests:
+            helping.append((trial, figures.requests, _advice(case, trial, figures)))
     return helping
 
 
 def _try(case: Case, trial: Trial) -> Figures | None:
     """Capacity under the change, or None if the engine (or the format) would refuse it."""
     try:
-        prepared = case.engine.prepare(_changed(case.setup, trial))
+        changed = _changed(case.setup, trial)
+        if changed.parallelism.gpus > MAX_RANKS:
+            return None
+        prepared = case.engine.prepare(changed)
     except (RefusedError, UsageError):
         return None
     length = trial.context or case.context
@@ -87,10 +90,8 @@ def _changed(setup: Setup, trial: Trial) -> Setup:
     )
 
 
-def _advice(case: Case, trial: Trial, figures: Figures) -> Advice | None:
-    capacity, dp = case.plan.capacity, case.setup.parallelism.dp
-    if capacity is None:
-        return None
+def _advice(case: Case, trial: Trial, figures: Figures) -> Advice:
+    capacity, dp = case.capacity, case.setup.parallelism.dp
     reached = "enough" if figures.requests >= case.target else "not enough alone"
     return Advice(
         action=trial.action,

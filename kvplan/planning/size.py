@@ -10,6 +10,9 @@ from kvplan.hardware import GpuSpec, device_memory
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import EnginePart, GpuPart, ModelPart, Parallelism, Plan, Reason, Workload
 
+# Devices that one plan may be for.
+MAX_RANKS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Load:

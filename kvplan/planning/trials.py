@@ -8,7 +8,7 @@ from typing import Any
 
 from kvplan.engines.base import Engine, Setup
 from kvplan.errors import RefusedError
-from kvplan.plan import Plan
+from kvplan.plan import Capacity, Plan
 
 MAX_TP = 16
 
@@ -18,6 +18,7 @@ class Case:
     """A configuration that falls short.
 
     Attributes:
+        capacity: That of the plan.
         context: Tokens a request that were planned for.
         longest: Whether that was to be the longest that fits: a change then moves it.
         target: Requests that were asked for; 1 if none were.
@@ -27,6 +28,7 @@ class Case:
     engine: Engine
     setup: Setup
     plan: Plan
+    capacity: Capacity
     context: int
     longest: bool
     target: int
@@ -109,7 +111,7 @@ def _more_gpus(case: Case) -> Iterator[Trial]:
             pairs=True,
             cost=f"{parallel.gpus} more GPUs, and more traffic between them.",
         )
-    held = case.plan.capacity.requests // parallel.dp if case.plan.capacity else 0
+    held = case.capacity.requests // parallel.dp
     if held and case.asked:
         dp = -(-case.target // held)
         added = (dp - parallel.dp) * parallel.tp * parallel.pp

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from kvplan.models.caches import (
     ChunkedCache,
+    CompressedCache,
+    CompressorCache,
     CrossCache,
     FullCache,
     IndexerCache,
@@ -16,7 +18,7 @@ from kvplan.models.caches import (
     SharedCache,
     WindowCache,
 )
-from kvplan.models.formats import PLAIN, plain_kv
+from kvplan.models.formats import PLAIN, ceil_div, plain_kv
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import stored_bytes
 from kvplan.units import format_count
@@ -92,7 +94,7 @@ def _tokens_an_entry(cache: LayerCache) -> int:
     return cache.stride if isinstance(cache, CompressedCache | IndexerCache) else 1
 
 
-def _shape(cache: LayerCache) -> str:  # noqa: C901, PLR0911, PLR0912 - one a kind
+def _shape(cache: LayerCache) -> str:  # noqa: C901, PLR0911 - one a kind
     match cache:
         case FullCache():
             return _heads(cache)
@@ -101,7 +103,11 @@ def _shape(cache: LayerCache) -> str:  # noqa: C901, PLR0911, PLR0912 - one a ki
         case ChunkedCache():
             return f"{_heads(cache)}, chunks of {format_count(cache.chunk)} tokens"
         case CrossCache():
-            return f"{_heads(cache)}, {format_count(cache.source_tokens)} source tokens"
+            tokens = cache.source_tokens
+            source = (
+                "the source's tokens" if tokens is None else f"{format_count(tokens)} source tokens"
+            )
+            return f"{_heads(cache)}, {source}"
         case LatentCache():
             return f"latent {cache.latent_dim} + rope {cache.rope_dim}"
         case CompressedCache():
@@ -110,7 +116,8 @@ def _shape(cache: LayerCache) -> str:  # noqa: C901, PLR0911, PLR0912 - one a ki
             return f"fp32 vector of {cache.state_dim}, last {format_count(cache.window)} tokens"
         case IndexerCache():
             every = f", one every {cache.stride} tokens" if cache.stride > 1 else ""
-            return f"8-bit keys of {cache.head_dim}, a scale each {cache.scale_block}{every}"
+            scales = f", a scale each {cache.scale_block}" if cache.scale_block else ""
+            return f"{8 * cache.element_bytes}-bit keys of {cache.head_dim}{scales}{every}"
         case RecurrentCache():
             states = (f"{state.name} {_times(state.shape)}" for state in cache.states)
             return ", ".join(states)

@@ -15,7 +15,7 @@ _TELLING = (
         "Use the repository in Hugging Face layout.",
     ),
 )
-_GGUF_HINT = "Name the repository that the GGUF files were made from."
+_GGUF_HINT = "Name one of the files on this machine, or the repository they were made from."
 
 
 def without_config(names: Collection[str]) -> tuple[str, str]:

@@ -1,13 +1,13 @@
-"""Models on this machine: a folder with ``config.json``, or such a file alone."""
+"""Models on this machine: a folder with ``config.json``, such a file alone, or a GGUF file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from kvplan.errors import InputError, NotModelledError
+from kvplan.errors import InputError
 from kvplan.models.facts import ModelFacts
-from kvplan.sources import checkpoint, contents, files
+from kvplan.sources import checkpoint, contents, files, gguf_model
 from kvplan.sources.json_reader import CONFIG_LIMIT, parse_json_object
 
 CONFIG, MODELOPT, OLD_GPTQ = "config.json", "hf_quant_config.json", "quantize_config.json"
@@ -19,10 +19,10 @@ def read_path(path: Path) -> ModelFacts:
     Raises:
         UsageError: nothing is there.
         InputError: it can't be read as a model.
-        NotModelledError: a GGUF file.
+        NotModelledError: a GGUF file of a version that is not read.
     """
     if path.name.lower().endswith(".gguf"):
-        refuse_gguf(path)
+        return gguf_model.read_gguf(path)
     return read_folder(path) if path.is_dir() else read_config_file(path)
 
 
@@ -65,21 +65,6 @@ def read_config_file(path: Path) -> ModelFacts:
     if path.name == CONFIG:
         return read_folder(path.parent).model_copy(update={"id": str(path)})
     return ModelFacts(id=str(path), source=str(path), config=_read_object(path))
-
-
-def refuse_gguf(path: Path) -> NoReturn:
-    """Says that GGUF is not read.
-
-    Raises:
-        UsageError: no such file.
-        NotModelledError: always otherwise.
-    """
-    files.file_size(path)
-    raise NotModelledError(
-        "kvplan does not read GGUF files.",
-        hint="Name the model it was made from: its Hub id, or a folder with its config.json.",
-        location=str(path),
-    )
 
 
 def _read_object(path: Path) -> dict[str, Any]:

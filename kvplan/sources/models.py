@@ -26,15 +26,15 @@ def read_model(reference: str, *, offline: bool = False) -> ModelFacts:
     """Reads the facts of a model.
 
     Args:
-        reference: A folder with ``config.json``, such a file, a model spec in YAML, or the name
-            ``org/name`` with an optional ``@revision``.
+        reference: A folder with ``config.json``, such a file, a GGUF file, a model spec in YAML,
+            or the name ``org/name`` with an optional ``@revision``.
         offline: Do not ask the Hub: bundled facts first, then what its client has cached.
 
     Raises:
         UsageError: the reference is neither a path nor a possible name.
         InputError: a file is not what it claims to be.
         FactsError: a name that nobody knows, or the Hub does not give it out.
-        NotModelledError: a GGUF file.
+        NotModelledError: a GGUF file of a version that is not read.
     """
     path = as_path(reference)
     if path is not None:

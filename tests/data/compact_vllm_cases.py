@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from vllm_cases import case_of, difference, gpu_of, is_modelled, model_of
+from vllm_cases import case_of, difference, gpu_of, is_modelled, is_planned, model_of
 
 from kvplan.errors import KvplanError
 
@@ -30,12 +30,14 @@ def modelled_cases(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
+            case, device = case_of(row), row["gpu"]
+            gpu = gpu_of(device["name"], tuple(device["cc"]), device["total_memory"])
             try:
-                model_of(row["model"], row["arch"] or {})
+                model = model_of(row["model"], row["arch"] or {})
             except KvplanError:
                 continue
-            if is_modelled(row):
-                yield row, case_of(row)
+            if is_modelled(row) and is_planned(case, model, gpu):
+                yield row, case
 
 
 def traits(case: dict[str, Any]) -> set[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kvplan.architectures import read_model
-from kvplan.models.caches import LayerCache, WindowCache
+from kvplan.models.caches import ChunkedCache, LayerCache, RecurrentCache, WindowCache
 from kvplan.models.facts import ModelFacts
 from kvplan.models.formats import FP8_KV, plain_kv
 
@@ -27,6 +27,16 @@ def caches(case: dict[str, Any]) -> list[LayerCache]:
     return [cache for layer in spec.layers for cache in layer.caches]
 
 
+def reach(cache: LayerCache) -> int | None:
+    """How far back a token of this layer is read: a chunk counts as a window; None: all."""
+    match cache:
+        case WindowCache():
+            return cache.window
+        case ChunkedCache():
+            return cache.chunk
+    return None
+
+
 def token_bytes(found: list[LayerCache], kv: str, tp: int) -> int:
     return sum(cache.token_bytes(FORMATS[kv], tp=tp) for cache in found)
 
@@ -40,9 +50,9 @@ def test_there_are_enough_models() -> None:
 def test_bytes_equal_the_derivation(case: dict[str, Any], kv: str) -> None:
     found = caches(case)
     windows = case.get("windows", {"window": None, "auto": [0] * 4, "fp8": [0] * 4})
-    windowed = [cache for cache in found if isinstance(cache, WindowCache)]
-    full = [cache for cache in found if not isinstance(cache, WindowCache)]
-    assert {cache.window for cache in windowed} <= {windows["window"]}
+    windowed = [cache for cache in found if reach(cache) is not None]
+    full = [cache for cache in found if reach(cache) is None]
+    assert {reach(cache) for cache in windowed} <= {windows["window"]}
     for index, tp in enumerate(TP):
         if case["grows"][kv][index] is not None:
             assert token_bytes(full, kv, tp) == case["grows"][kv][index]
@@ -53,7 +63,17 @@ def test_bytes_equal_the_derivation(case: dict[str, Any], kv: str) -> None:
 def test_a_refused_tp_is_one_that_heads_forbid(case: dict[str, Any]) -> None:
     """A null in the table is not an escape: heads or KV heads really don't divide."""
     spec = read_model(ModelFacts(id=case["model"], source=case["source"], config=case["config"]))
-    kv_heads = getattr(spec.layers[0].caches[0], "kv_heads", 1)
+    kv_heads = {getattr(cache, "kv_heads", 1) for cache in caches(case)}
     for index, tp in enumerate(TP):
-        divides = spec.attention_heads % tp == 0 and (kv_heads % tp == 0 or tp % kv_heads == 0)
+        divides = spec.attention_heads % tp == 0 and all(
+            count % tp == 0 or tp % count == 0 for count in kv_heads
+        )
         assert (case["grows"]["auto"][index] is not None) is divides
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["model"])
+def test_states_equal_the_derivation(case: dict[str, Any]) -> None:
+    states = [cache for cache in caches(case) if isinstance(cache, RecurrentCache)]
+    assert bool(states) is ("states" in case)
+    for tp, expected in zip(TP, case.get("states", (0, 0, 0, 0)), strict=True):
+        assert sum(cache.fixed_bytes("bfloat16", tp=tp) for cache in states) == expected

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kvplan.architectures.blocks import Weights
 from kvplan.architectures.fields import Fields
 from kvplan.architectures.quantization.modules import Modules
-from kvplan.architectures.quantization.scheme import Quantized, with_format
-from kvplan.errors import NotModelledError
+from kvplan.architectures.quantization.scheme import (
+    Quantized,
+    by_name,
+    quantizable,
+    quantizable_head,
+    with_formats,
+)
 from kvplan.models.formats import NumberFormat
 
 _BITS = (2, 3, 4, 8)
@@ -29,24 +34,37 @@ def gptq_format(*, bits: int, group: int | None) -> NumberFormat:
 
 
 def gptq(settings: Fields, weights: Weights) -> Quantized:
-    """``quant_method: gptq``.
+    """``quant_method: gptq``, with exceptions by module in ``dynamic``."""
+    usual, chosen = _format(settings, settings), _chosen(settings)
+    format_of = by_name(_exceptions(settings), lambda module: usual if chosen(module) else None)
+    eligible = quantizable_head if settings.raw("lm_head") is True else quantizable
+    return Quantized(name="gptq", weights=with_formats(weights, format_of, eligible))
 
-    Raises:
-        NotModelledError: different settings for different modules (``dynamic``).
+
+def _exceptions(settings: Fields) -> Iterator[tuple[str, NumberFormat | None]]:
+    """``-:`` leaves the modules of a pattern plain, others give them settings of their own.
+
+    Source: vLLM v0.33.0 vllm/model_executor/layers/quantization/utils/gptq_utils.py.
     """
-    if settings.raw("dynamic"):
-        raise NotModelledError(
-            "GPTQ with settings that differ by module (`dynamic`) is not modelled.",
-            hint="Read the checkpoint's headers for exact sizes: a Hub id or the whole folder.",
-        )
-    bits = settings.integer("bits", most=8)
+    dynamic = settings.section("dynamic")
+    for pattern in dynamic.names() if dynamic is not None else ():
+        own = dynamic.section(pattern) if dynamic is not None else None
+        if pattern.startswith("-:") or own is None:
+            yield f"re:{pattern.removeprefix('-:')}", None
+        else:
+            yield f"re:{pattern.removeprefix('+:')}", _format(own, settings)
+
+
+def _format(own: Fields, settings: Fields) -> NumberFormat:
+    """A module's format: its own settings first, the general ones otherwise."""
+    bits = (own if own.has("bits") else settings).integer("bits", most=8)
     if bits not in _BITS:
-        raise settings.error("bits", bits, "2, 3, 4 or 8")
-    group = settings.integer("group_size", default=128, least=-1, most=2**20)
+        raise own.error("bits", bits, "2, 3, 4 or 8")
+    grouped = own if own.has("group_size") else settings
+    group = grouped.integer("group_size", default=128, least=-1, most=2**20)
     if group == 0:
-        raise settings.error("group_size", group, "-1 (no groups) or a whole number above 0")
-    number_format = gptq_format(bits=bits, group=None if group < 0 else group)
-    return Quantized(name="gptq", weights=with_format(weights, number_format, _chosen(settings)))
+        raise grouped.error("group_size", group, "-1 (no groups) or a whole number above 0")
+    return gptq_format(bits=bits, group=None if group < 0 else group)
 
 
 def _chosen(settings: Fields) -> Callable[[str], bool]:

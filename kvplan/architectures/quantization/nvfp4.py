@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kvplan.models.formats import NumberFormat
 
-_GLOBAL_SCALES = 2 * 4  # of the weight and of its input, fp32 each
+_GLOBAL_SCALE = 4  # fp32: one of the weight, and one of its input where that is in four bits too
 
 
-def nvfp4_format(group: int = 16) -> NumberFormat:
+def nvfp4_format(group: int = 16, *, input_scale: bool = True) -> NumberFormat:
     """One layout for ModelOpt and compressed-tensors, which only name the tensors differently."""
     return NumberFormat(
         name="nvfp4",
@@ -15,6 +15,6 @@ def nvfp4_format(group: int = 16) -> NumberFormat:
         block_rows=1,
         block_columns=group,
         scale_bytes=1,
-        tensor_bytes=_GLOBAL_SCALES,
+        tensor_bytes=(2 if input_scale else 1) * _GLOBAL_SCALE,
         source="vLLM v0.33.0 vllm/model_executor/layers/quantization/modelopt.py",
     )

@@ -13,10 +13,11 @@ from functools import lru_cache
 from kvplan.engines import runtime
 from kvplan.engines.base import Version
 from kvplan.engines.vllm.history import Rules
+from kvplan.engines.vllm.loaded import loaded_lines
 from kvplan.engines.vllm.settings import Settings
 from kvplan.hardware import DeviceMemory
 from kvplan.ledger import Confidence, Draft, Section
-from kvplan.models.formats import PLAIN, Dtype, ceil_div
+from kvplan.models.formats import DTYPE_BYTES, PLAIN, Dtype, ceil_div
 from kvplan.models.identity import ById
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import RankLayout, RankPart, rank_parts
@@ -124,8 +125,16 @@ def _weights(rank: RankInputs) -> tuple[Draft, ...]:
     parts = rank_parts(model.weights, PLAIN[rank.dtype], rank.layout, tied=model.tied_embeddings)
     checkpoint = model.checkpoint
     if checkpoint is not None and checkpoint.bytes_by_dtype:
-        return _weight_lines(ById(parts), checkpoint.source, "exact")
-    return _weight_lines(ById(parts), model.source, "derived")
+        lines = _weight_lines(ById(parts), checkpoint.source, "exact")
+    else:
+        lines = _weight_lines(ById(parts), model.source, "derived")
+    return lines + loaded_lines(
+        model,
+        element_bytes=DTYPE_BYTES[rank.dtype],
+        layout=rank.layout,
+        sm=rank.sm,
+        at=rank.version,
+    )
 
 
 @lru_cache(maxsize=1024)

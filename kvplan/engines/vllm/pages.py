@@ -40,6 +40,9 @@ WINDOW_EXTRA: Mapping[str, int] = {"Cohere2ForCausalLM": 1}
 # Its attention is built without the cache config, so --kv-cache-dtype has no effect
 # (vllm/model_executor/models/falcon.py).
 IGNORES_KV_DTYPE = frozenset({"FalconForCausalLM"})
+# It projects latent vectors to heads before it stores them
+# (vllm/model_executor/models/minicpm3.py).
+UNPACKS_LATENT = frozenset({"MiniCPM3ForCausalLM"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +131,17 @@ def layer_pages(model: ModelSpec, context: PageContext) -> tuple[tuple[PageSpec,
         # Layers are interned, so identity tells equal ones without hashing them.
         if id(layer) not in known:
             known[id(layer)] = tuple(
-                _page(cache, context, sparse=sparse, window_extra=extra)
+                _page(_stored(cache, model), context, sparse=sparse, window_extra=extra)
                 for cache in layer.caches
                 if not isinstance(cache, SharedCache)
             )
     return tuple(known[id(layer)] for layer in model.layers)
+
+
+def _stored(cache: LayerCache, model: ModelSpec) -> LayerCache:
+    if isinstance(cache, LatentCache) and model.architecture in UNPACKS_LATENT:
+        return cache.unpacked or cache
+    return cache
 
 
 def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra: int) -> PageSpec:
@@ -140,9 +149,8 @@ def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra
         backend = backends.latent_backend(context.kv_dtype, context.sm, sparse=sparse)
         block = backends.block_size(backend, context.block_size)
         cell = cache.token_bytes(context.kv, tp=context.tp)
-        hopper_fp8 = context.kv.bits_k == 8 and context.sm < (10, 0)
-        if sparse and hopper_fp8 and isinstance(cache, LatentCache):
-            cell = SPARSE_FP8_CELL
+        if sparse and context.sm < (10, 0) and isinstance(cache, LatentCache):
+            cell = _hopper_sparse_cell(cell, context)
         return PageSpec(cache.kind, block, block * cell)
     if not isinstance(cache, _HEADED):
         raise NotModelledError(
@@ -160,6 +168,17 @@ def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra
             return PageSpec("chunked", block, page, cache.chunk)
         case _:
             return PageSpec("full", block, page)
+
+
+def _hopper_sparse_cell(cell: int, context: PageContext) -> int:
+    if context.kv.bits_k == 8:
+        return SPARSE_FP8_CELL
+    if context.dcp > 1:
+        raise EngineRefusesError(
+            "vLLM refuses decode context parallelism for sparse MLA with a cache that is not fp8.",
+            hint="Use --kv-dtype fp8, or leave out --dcp.",
+        )
+    return cell
 
 
 def counts_key_twice(kind: str, rules: Rules, *, kept_whole: bool) -> bool:

@@ -61,6 +61,12 @@ def test_a_default_is_recorded_with_its_source_once() -> None:
     ]
 
 
+def test_a_default_beyond_the_most_is_none() -> None:
+    """A class that routes to eight experts says nothing about a file with four."""
+    with pytest.raises(InputError, match="`num_experts_per_tok` is missing"):
+        fields({}).integer("num_experts_per_tok", default=8, most=4)
+
+
 def test_a_stated_value_is_no_default() -> None:
     read = fields({"num_key_value_heads": 8})
     assert read.integer("num_key_value_heads", default=4) == 8

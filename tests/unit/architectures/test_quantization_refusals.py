@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kvplan.errors import InputError, NotModelledError
+from kvplan.models.facts import TensorHeader
 from kvplan.models.spec import ModelSpec
 
 Read = Callable[..., ModelSpec]
@@ -93,11 +94,33 @@ def test_older_compressed_checkpoints_have_another_key(read: Read) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"quant_method": "bitsandbytes", "load_in_4bit": True},
-        {"quant_method": "hqq"},
-        {"group_size": 64, "bits": 4},
-        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"},
-        {"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}},
+        {"quant_method": "exl2"},
+        {"quant_method": "exl3"},
+        {"quant_method": "quark"},
+        {"quant_method": "quanto", "weights": "int8"},
+        {"quant_method": "nothing known"},
+        {},
+        {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 3}}},
+        {
+            "quant_method": "hqq",
+            "quant_config": {"weight_quant_params": {"nbits": 4}, "scale_quant_params": {"a": 1}},
+        },
+        {"quant_method": "torchao"},
+        {"quant_method": "torchao", "quant_type": {"default": {"_type": "UIntXWeightOnlyConfig"}}},
+        {
+            "quant_method": "torchao",
+            "quant_type": {
+                "default": {"_type": "Int8WeightOnlyConfig", "_data": {"group_size": 8}}
+            },
+        },
+        {"quant_method": "auto-round", "bits": 5},
+        {"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:other"},
+        {"quant_method": "auto-round", "bits": 4, "data_type": "nv_fp"},
+        {"group_size": 64, "bits": 4, "mode": "unheard of"},
+        {"quant_method": "modelopt", "quant_algo": "INT4_AWQ"},
+        {"quant_method": "gptq", "bits": 4, "dynamic": {"-:(a+)+$": {}}},
+        compressed("int-quantized", num_bits=8, type="int")
+        | {"sparsity_config": {"format": "sparse-24-bitmask"}},
         compressed("marlin-24", num_bits=4, type="int", strategy="group"),
         {"quant_method": "fp8", "ignored_layers": ["a" * 300]},
         compressed("float-quantized", num_bits=8, type="float") | {"ignore": ["re:(a+)+$"]},
@@ -122,6 +145,20 @@ def test_schemes_that_are_not_modelled(read: Read, settings: Config) -> None:
         {"quant_method": "gptq"},
         {"quant_method": "gptq", "bits": 5},
         {"quant_method": "gptq", "bits": 4, "group_size": 0},
+        {"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*": {"bits": 5}}},
+        {"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*": {"group_size": 0}}},
+        {"quant_method": "gptq", "bits": 4, "dynamic": ["a"]},
+        {"quant_method": "bitsandbytes"},
+        {"quant_method": "bitsandbytes", "load_in_4bit": "yes"},
+        {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf5"},
+        {"quant_method": "hqq"},
+        {"quant_method": "hqq", "quant_config": {"self_attn.q_proj": {}}},
+        {"quant_method": "auto-round"},
+        {"quant_method": "auto-round", "bits": 4, "group_size": 0},
+        {"quant_method": "auto-round", "bits": 8, "data_type": "fp", "group_size": [128]},
+        {"group_size": 64, "bits": 99},
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"},
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": [1]},
         {"quant_method": "compressed-tensors"},
         compressed("pack-quantized", num_bits=4, type="int", group_size=0),
         compressed("float-quantized", num_bits=8, type="float", strategy="block")
@@ -133,3 +170,15 @@ def test_schemes_that_are_not_modelled(read: Read, settings: Config) -> None:
 def test_settings_that_make_no_sense(read: Read, settings: object) -> None:
     with pytest.raises((InputError, NotModelledError)):
         read({**QWEN3_8B, "quantization_config": settings})
+
+
+def test_headers_make_up_for_a_scheme_that_is_not_modelled(read: Read) -> None:
+    packed = TensorHeader(
+        name="model.layers.0.mlp.down_proj.q_weight", dtype="I32", shape=(12288, 512), size=25165824
+    )
+    config = {**QWEN3_8B, "quantization_config": {"quant_method": "exl2"}}
+    spec = read(config, tensors=(packed,))
+    assert spec.quantization == "exl2"
+    assert sum(weight.stored_bytes(weight.format) for weight in spec.weights if weight.format) == (
+        packed.size
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,14 +28,13 @@ def header(name: str, shape: tuple[int, ...], dtype: str = "BF16") -> TensorHead
 
 def merged(weights: tuple[Weight, ...]) -> Iterator[Weight]:
     """The weights with the parts of fused matrices put together again."""
-    rows: Counter[str] = Counter()
+    parts: defaultdict[tuple[str, str, tuple[int, ...]], list[Weight]] = defaultdict(list)
     for weight in weights:
-        rows[weight.name.partition("[")[0]] += weight.shape[0]
-    for weight in weights:
-        name, bracket, part = weight.name.partition("[")
-        if not bracket or part == "q]":
-            shape = (rows[name], *weight.shape[1:]) if bracket else weight.shape
-            yield weight.model_copy(update={"name": name, "shape": shape})
+        name = weight.name.partition("[")[0]
+        parts[name, weight.component, weight.layers].append(weight)
+    for (name, *_), found in parts.items():
+        shape = (sum(part.shape[0] for part in found), *found[0].shape[1:])
+        yield found[0].model_copy(update={"name": name, "shape": shape})
 
 
 def tensors_of(spec: ModelSpec, *, prefix: str = "model.layers") -> tuple[TensorHeader, ...]:
@@ -235,6 +234,21 @@ def test_layers_beyond_the_last_are_draft_modules(read: Read) -> None:
     assert "mtp" not in loaded
 
 
+@pytest.mark.parametrize("branch", ["mtp.0.", "model.mtp.layers.0."])
+def test_draft_modules_in_a_branch_of_their_own_are_no_layers(read: Read, branch: str) -> None:
+    """They count from 0 again, and would add to the decoder's first layer."""
+    config = {**COMMON, "model_type": "deepseek_v3", "n_routed_experts": 4, "q_lora_rank": 64}
+    tensors = (
+        header("model.layers.0.input_layernorm.weight", (256,)),
+        header(f"{branch}input_layernorm.weight", (256,)),
+        header("mtp.norm.weight", (256,)),
+    )
+    spec = read(config, tensors=tensors)
+    assert by_component(spec) == {"norms": 512, "mtp": 1024}
+    loaded = rank_bytes(spec.weights, PLAIN["bfloat16"], RankLayout(layers=(0, 4)), tied=False)
+    assert loaded == {"norms": 512}
+
+
 def test_a_tied_head_that_is_stored_is_not_loaded(read: Read) -> None:
     """Falcon and many fine-tunes keep both copies on disk."""
     config = {**COMMON, "model_type": "llama", "tie_word_embeddings": True}
@@ -339,3 +353,85 @@ def test_names_are_taken_apart(name: str, module: str, kind: str, layer: int | N
 )
 def test_buffers_are_not_loaded(name: str) -> None:
     assert not parse_name(name).loaded
+
+
+HYBRIDS: tuple[Config, ...] = (
+    {"model_type": "bailing_hybrid", "layer_group_size": 2, "num_shared_experts": 1},
+    {"model_type": "falcon_h1", "mamba_n_heads": 8, "mamba_d_head": 64, "mamba_n_groups": 4},
+    {"model_type": "granitemoehybrid", "layer_types": ["mamba", "attention"] * 2},
+    {"model_type": "jamba", "attn_layer_period": 2, "attn_layer_offset": 1},
+    {
+        "model_type": "kimi_linear",
+        "linear_attn_config": {
+            "kda_layers": [1, 2, 4],
+            "full_attn_layers": [3],
+            "num_heads": 8,
+            "head_dim": 128,
+        },
+    },
+    {"model_type": "lfm2_moe", "layer_types": ["conv", "full_attention"] * 2},
+    {"model_type": "mamba2", "num_heads": 8, "head_dim": 64, "n_groups": 4},
+    {"model_type": "nemotron_h", "hybrid_override_pattern": "M*-E", "mamba_num_heads": 8},
+    {"model_type": "olmo_hybrid"},
+    {"model_type": "qwen3_next", "linear_num_key_heads": 4, "linear_num_value_heads": 8},
+    {
+        "model_type": "zamba2",
+        "layers_block_type": ["mamba", "hybrid"] * 2,
+        "n_mamba_heads": 8,
+        "num_mem_blocks": 2,
+    },
+)
+
+
+@pytest.mark.parametrize("config", HYBRIDS, ids=lambda config: config["model_type"])
+def test_headers_of_hybrids_give_the_inventory_back(read: Read, config: Config) -> None:
+    """Layers of two kinds may use one name for different matrices."""
+    formula = read({**COMMON, "num_local_experts": 0, **config})
+    exact = read({**COMMON, "num_local_experts": 0, **config}, tensors=tensors_of(formula))
+    assert by_component(exact) == by_component(formula)
+    assert exact.parameters_total == formula.parameters_total
+    assert exact.parameters_active == formula.parameters_active
+    assert exact.notes == ()
+    for tp in (1, 2, 4, 8):
+        layout = RankLayout(tp=tp, layers=(0, 4))
+        parts = [
+            rank_bytes(spec.weights, PLAIN["bfloat16"], layout, tied=spec.tied_embeddings)
+            for spec in (formula, exact)
+        ]
+        assert parts[0] == parts[1]
+
+
+def test_a_draft_branch_is_no_layer_of_the_decoder(read: Read) -> None:
+    """Qwen 3.5 and Nemotron 3 count the layers of the module from 0 again."""
+    config = {**COMMON, "model_type": "qwen3_next"}
+    tensors = (
+        header("model.layers.3.self_attn.o_proj.weight", (256, 512)),
+        header("mtp.layers.0.self_attn.o_proj.weight", (256, 512)),
+        header("mtp.fc.weight", (256, 512)),
+        header("mtp.norm.weight", (256,)),
+    )
+    spec = read(config, tensors=tensors)
+    assert by_component(spec) == {"attention": 262_144, "mtp": 2 * 262_144 + 512}
+    assert spec.parameters_total == 256 * 512
+    assert spec.notes == ()
+
+
+def test_both_halves_of_a_gate_in_one_tensor(read: Read) -> None:
+    """Qwen 3.5 keeps all experts of a layer, gate above up, in one tensor."""
+    config = {**COMMON, "model_type": "qwen3_5_moe_text", "shared_expert_intermediate_size": 128}
+    tensors = (
+        header("model.language_model.layers.0.mlp.experts.gate_up_proj", (4, 256, 256)),
+        header("model.language_model.layers.0.mlp.experts.down_proj", (4, 256, 128)),
+        header("model.language_model.layers.0.mlp.shared_expert.gate_up_proj.weight", (256, 256)),
+    )
+    spec = read(config, tensors=tensors)
+    found = [(weight.component, weight.shape, weight.copies) for weight in spec.weights]
+    assert found == [
+        ("experts", (128, 256), 4),
+        ("experts", (128, 256), 4),
+        ("experts", (256, 128), 4),
+        ("shared_experts", (128, 256), 1),
+        ("shared_experts", (128, 256), 1),
+    ]
+    assert spec.parameters_active == 2 * 3 * 256 * 128 + 2 * 128 * 256
+    assert spec.notes == ()

@@ -37,6 +37,16 @@ def total(spec: ModelSpec) -> int:
         ("fp32", 4 * LINEAR + 4 * PLAIN_ELEMENTS),
         ("fp8", LINEAR + 4 * ROWS + 2 * PLAIN_ELEMENTS),
         ("int8", LINEAR + 4 * ROWS + 2 * PLAIN_ELEMENTS),
+        ("w8a8", LINEAR + 4 * ROWS + 2 * PLAIN_ELEMENTS),
+        ("fp8-block", LINEAR + LINEAR // 128**2 * 4 + 2 * PLAIN_ELEMENTS),
+        ("w4a16", LINEAR // 2 + LINEAR // 128 * 2 + 224 * 16 + 2 * PLAIN_ELEMENTS),
+        ("mxfp4", LINEAR // 2 + LINEAR // 32 + 2 * PLAIN_ELEMENTS),
+        ("nvfp4", LINEAR // 2 + LINEAR // 16 + 224 * 8 + 2 * PLAIN_ELEMENTS),
+        ("bnb-8bit", LINEAR + 4 * ROWS + 224 + 2 * PLAIN_ELEMENTS),
+        (
+            "bnb-4bit",
+            LINEAR // 2 + LINEAR // 64 + LINEAR // 16384 * 4 + 224 * 1088 + 2 * PLAIN_ELEMENTS,
+        ),
         # A scale of two bytes and half a byte of zero point for 128 elements.
         ("awq", LINEAR // 2 + LINEAR // 128 * 5 // 2 + 2 * PLAIN_ELEMENTS),
         ("gptq", LINEAR // 2 + LINEAR // 128 * 5 // 2 + 4 * COLUMNS + 2 * PLAIN_ELEMENTS),
@@ -62,6 +72,20 @@ def test_an_unknown_name_gets_the_nearest(read: Read, llama: Config) -> None:
     with pytest.raises(UnknownNameError) as caught:
         quantize(read(llama), "?????")
     assert "Known are auto, fp8" in str(caught.value.hint)
+
+
+def test_the_nearest_may_be_a_file_type(read: Read, llama: Config) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        quantize(read(llama), "Q4_K_M")
+    assert "gguf:Q4_K_M" in str(caught.value.hint)
+
+
+def test_mxfp4_goes_for_the_experts_where_there_are_some(read: Read, llama: Config) -> None:
+    config = {**llama, "model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}
+    config |= {"num_local_experts": 8, "num_experts_per_tok": 2}
+    spec = quantize(read(config), "mxfp4")
+    for weight in spec.weights:
+        assert (weight.format is not None) == (weight.component == "experts")
 
 
 def test_a_quantized_checkpoint_is_not_quantized_again(read: Read, llama: Config) -> None:

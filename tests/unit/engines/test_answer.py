@@ -90,6 +90,15 @@ def test_the_smallest_block_is_the_block_size() -> None:
     assert answered(sparse, kv_budget=(GIB,)).capacity.block_size == 64
 
 
+def test_pages_of_one_size_may_be_blocks_of_two() -> None:
+    """64 tokens of a latent vector, 16 of 9 KV heads: 36,864 bytes each in 8 bits."""
+    model = toy(LatentCache(latent_dim=512, rope_dim=64), window(100, 9), attention_heads=36)
+    capacity = answered(model, kv_budget=(GIB,), kv_dtype="fp8").capacity
+    assert [group.block_size for group in capacity.groups] == [64, 16]
+    assert {group.page_bytes for group in capacity.groups} == {64 * 576}
+    assert capacity.block_size == 16
+
+
 def test_figures_are_those_of_the_fullest_stage() -> None:
     three = toy(*[full()] * 3)
     found = answered(three, pp=2, kv_budget=(GIB, GIB // 4))

@@ -65,6 +65,11 @@ def test_a_small_model_on_one_gpu() -> None:
     assert [draft.name for draft in rank.outside] == ["cuda_context"]
 
 
+def test_two_ranks_have_more_beside_the_budget() -> None:
+    (rank,) = stages(tp=2)
+    assert rank.beside == math.ceil(0.45 * GIB) + math.ceil(0.40 * GIB)
+
+
 def activation(rank: RankMemory) -> int:
     return lines(rank)["activation_peak"].value()
 
@@ -98,6 +103,7 @@ def test_feed_forward_splits_over_ranks_and_repeats_for_each_expert_of_a_token()
         (toy(full(), experts=1), GIB // 2),
         (toy(LatentCache(latent_dim=512, rope_dim=64)), GIB // 2),
         (toy(LatentCache(latent_dim=512, rope_dim=64), experts=8), GIB // 2),
+        (toy(full(), LatentCache(latent_dim=512, rope_dim=64)), GIB // 2),
     ],
 )
 def test_experts_and_latent_attention_take_a_workspace(model: ModelSpec, extra: int) -> None:

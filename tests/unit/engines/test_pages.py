@@ -26,6 +26,7 @@ from kvplan.errors import EngineRefusesError, NotModelledError
 from kvplan.models.caches import (
     ChunkedCache,
     CrossCache,
+    FullCache,
     IndexerCache,
     LatentCache,
     LayerCache,
@@ -121,8 +122,31 @@ def test_sparse_latent_attention_has_an_indexer_beside_it(
     )
 
 
+def test_ranks_share_sparse_latent_requests_on_hopper_only_in_8_bits() -> None:
+    model = toy(MLA, layers=(Layer(caches=(INDEXER, MLA)),))
+    with pytest.raises(EngineRefusesError, match="sparse MLA with a cache that is not fp8") as it:
+        layer_pages(model, context(dcp=2))
+    assert it.value.hint == "Use --kv-dtype fp8, or leave out --dcp."
+    for fine in (context("fp8", dcp=2), context(dcp=1), context(dcp=2, sm=BLACKWELL)):
+        assert layer_pages(model, fine)[0][1].block_size == 64
+    assert page(MLA, dcp=2) == page(MLA)
+
+
 def test_a_latent_layer_without_an_indexer_is_not_sparse() -> None:
     assert page(MLA, "fp8").page_bytes == 64 * 576 != 64 * SPARSE_FP8_CELL
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind", "cell"),
+    [("MiniCPM3ForCausalLM", "full", 2 * 2 * 40 * 96), ("Other", "latent", 2 * 288)],
+)
+def test_a_latent_vector_is_unpacked_where_vllm_has_no_kernel(
+    architecture: str, kind: str, cell: int
+) -> None:
+    unpacked = FullCache(kv_heads=40, head_dim=96, head_dim_v=96)
+    latent = LatentCache(latent_dim=256, rope_dim=32, unpacked=unpacked)
+    ((spec,),) = layer_pages(toy(latent, architecture=architecture), context())
+    assert (spec.kind, spec.page_bytes) == (kind, spec.block_size * cell)
 
 
 def test_layers_keep_their_order_and_shared_ones_have_no_page() -> None:

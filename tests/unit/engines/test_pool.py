@@ -148,6 +148,12 @@ def test_the_longest_request() -> None:
     assert windows.longest(2, 1000) == 16
 
 
+def test_the_longest_request_in_blocks_of_one_token() -> None:
+    single = pool(Group(PageSpec("full", 1, 1), 1, (1,)))
+    assert [single.longest(usable, 5) for usable in range(7)] == [0, 1, 2, 3, 4, 5, 5]
+    assert single.longest(1, 2) == 1
+
+
 def test_growth_counts_the_groups_that_still_grow() -> None:
     gemma = pool(*GEMMA)
     last = 1024 - 1 + 16_384

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from kvplan.models.caches import (
     ChunkedCache,
+    CompressedCache,
+    CompressorCache,
     CrossCache,
     FullCache,
     IndexerCache,
@@ -31,6 +35,9 @@ FULL = FullCache(kv_heads=8, head_dim=128, head_dim_v=128)
 WINDOW = WindowCache(kv_heads=8, head_dim=128, head_dim_v=128, window=4096)
 CHUNKED = ChunkedCache(kv_heads=8, head_dim=128, head_dim_v=128, chunk=8192)
 LATENT = LatentCache(latent_dim=512, rope_dim=64)
+COMPRESSED = CompressedCache(latent_dim=512, rope_dim=64, cell_bytes=584, stride=4)
+SLIDING = CompressedCache(latent_dim=512, rope_dim=64, cell_bytes=584, window=128)
+COMPRESSOR = CompressorCache(state_dim=2_048, window=8)
 INDEXER = IndexerCache(head_dim=128)
 RECURRENT = RecurrentCache(
     states=(
@@ -41,7 +48,7 @@ RECURRENT = RecurrentCache(
 CROSS = CrossCache(kv_heads=20, head_dim=64, head_dim_v=64, source_tokens=1500)
 SHARED = SharedCache(layer=14)
 EVERY_KIND: tuple[LayerCache, ...] = (
-    FULL, WINDOW, CHUNKED, LATENT, INDEXER, RECURRENT, CROSS, SHARED,
+    FULL, WINDOW, CHUNKED, LATENT, COMPRESSED, COMPRESSOR, INDEXER, RECURRENT, CROSS, SHARED,
 )  # fmt: skip
 
 
@@ -121,6 +128,64 @@ def test_an_indexer_keeps_8_bit_keys_whatever_the_cache_type(tp: int, kv: KvForm
     assert INDEXER.request_bytes(1_000, kv, "bfloat16", tp=tp) == 132_000
 
 
+@pytest.mark.parametrize("tp", [1, 8])
+@pytest.mark.parametrize("kv", [BF16, FP8_KV])
+def test_compressed_vectors_stand_for_several_tokens(tp: int, kv: KvFormat) -> None:
+    # One vector of 584 bytes for every 4 complete tokens, whatever the cache type.
+    assert COMPRESSED.token_bytes(kv, tp=tp) == 584
+    assert [COMPRESSED.tokens_held(context) for context in (0, 3, 4, 7, 8)] == [0, 0, 1, 1, 2]
+    assert COMPRESSED.request_bytes(1_000_003, kv, "bfloat16", tp=tp) == 250_000 * 584
+
+
+def test_compressed_vectors_may_be_kept_for_a_window_only() -> None:
+    assert [SLIDING.tokens_held(context) for context in (1, 127, 128, 129)] == [1, 127, 128, 128]
+    assert SLIDING.request_bytes(10**6, BF16, "bfloat16", tp=4) == 128 * 584
+    both = COMPRESSED.model_copy(update={"window": 130})
+    assert both.tokens_held(10**6) == 32
+    assert type(both.tokens_held(10**6)) is int
+
+
+@pytest.mark.parametrize("tp", [1, 8])
+def test_a_compressor_keeps_fp32_states_of_a_few_tokens(tp: int) -> None:
+    # 2,048 fp32 values for each of the last 8 tokens.
+    assert COMPRESSOR.token_bytes(FP8_KV, tp=tp) == 8_192
+    assert [COMPRESSOR.tokens_held(context) for context in (1, 7, 8, 9)] == [1, 7, 8, 8]
+    assert COMPRESSOR.request_bytes(10**6, FP8_KV, "float16", tp=tp) == 65_536
+
+
+def test_an_indexer_may_keep_a_key_for_several_tokens() -> None:
+    strided = IndexerCache(head_dim=128, stride=4)
+    assert [strided.tokens_held(context) for context in (3, 4, 1_003)] == [0, 1, 250]
+    assert strided.request_bytes(1_003, BF16, "bfloat16", tp=1) == 250 * 132
+    assert type(strided.request_bytes(1_003, BF16, "bfloat16", tp=1)) is int
+    assert INDEXER.tokens_held(1_003) == 1_003
+
+
+def test_an_indexer_may_keep_wider_keys_without_scales() -> None:
+    wide = IndexerCache(head_dim=128, scale_block=None, element_bytes=2)
+    assert wide.token_bytes(FP8_KV, tp=4) == 256
+    assert IndexerCache(head_dim=128, element_bytes=2).token_bytes(BF16, tp=1) == 260
+
+
+def test_a_latent_cache_is_its_vector_whatever_it_would_be_unpacked() -> None:
+    either = LATENT.model_copy(update={"unpacked": FULL})
+    assert either.token_bytes(BF16, tp=2) == 1_152
+    assert either.unpacked == FULL
+
+
+def test_an_indexers_cut_block_has_no_scale() -> None:
+    # As the field's own formula has it: 4 * (head_dim // scale_block).
+    assert IndexerCache(head_dim=200).token_bytes(BF16, tp=1) == 204
+    assert IndexerCache(head_dim=127).token_bytes(BF16, tp=1) == 127
+
+
+@pytest.mark.parametrize("kv", [BF16, FP8_KV])
+def test_an_indexer_may_keep_plain_16_bit_keys(kv: KvFormat) -> None:
+    plain = IndexerCache(head_dim=128, scale_block=None, element_bytes=2)
+    assert plain.token_bytes(kv, tp=4) == 256
+    assert IndexerCache(head_dim=128, element_bytes=2).token_bytes(kv, tp=4) == 260
+
+
 def test_a_recurrent_state_by_hand() -> None:
     # conv 8192 x 3 elements in the model's type, ssm 32 x 128 x 128 in fp32.
     assert RECURRENT.fixed_bytes("bfloat16", tp=1) == 49_152 + 2_097_152
@@ -134,6 +199,14 @@ def test_a_recurrent_state_by_hand() -> None:
 def test_a_recurrent_state_never_grows(context: int) -> None:
     assert RECURRENT.tokens_held(context) == 0
     assert RECURRENT.request_bytes(context, BF16, "bfloat16", tp=1) == 2_146_304
+
+
+def test_a_state_does_not_change_or_take_unknown_fields() -> None:
+    state = StateTensor(name="ssm", shape=(4, 4))
+    with pytest.raises(ValidationError):
+        state.name = "conv"
+    with pytest.raises(ValidationError):
+        StateTensor.model_validate(state.model_dump() | {"surprise": 1})
 
 
 def test_a_state_is_split_along_the_dimension_it_names() -> None:
@@ -151,6 +224,12 @@ def test_a_cross_cache_is_sized_by_its_source(context: int) -> None:
     assert CROSS.token_bytes(BF16, tp=1) == 5_120
     assert CROSS.request_bytes(context, BF16, "bfloat16", tp=1) == 7_680_000
     assert CROSS.request_bytes(context, BF16, "bfloat16", tp=4) == 1_920_000
+
+
+def test_a_source_without_a_longest_length_is_as_long_as_the_request() -> None:
+    cache = CrossCache(kv_heads=20, head_dim=64, head_dim_v=64, source_tokens=None)
+    assert [cache.tokens_held(context) for context in (0, 1, 5_000)] == [0, 1, 5_000]
+    assert cache.request_bytes(5_000, BF16, "bfloat16", tp=2) == 5_000 * 2_560
 
 
 @pytest.mark.parametrize("context", [1, 10**6])
@@ -190,9 +269,26 @@ caches = st.one_of(
     st.builds(WindowCache, kv_heads=heads, head_dim=dims, head_dim_v=dims, window=sizes),
     st.builds(ChunkedCache, kv_heads=heads, head_dim=dims, head_dim_v=dims, chunk=sizes),
     st.builds(LatentCache, latent_dim=dims, rope_dim=st.integers(0, 128)),
-    st.builds(IndexerCache, head_dim=dims, scale_block=dims),
+    st.builds(
+        CompressedCache,
+        latent_dim=dims,
+        rope_dim=st.integers(0, 128),
+        cell_bytes=sizes,
+        stride=st.integers(1, 128),
+        window=st.none() | sizes,
+    ),
+    st.builds(CompressorCache, state_dim=dims, window=sizes),
+    st.builds(
+        IndexerCache,
+        head_dim=dims,
+        scale_block=st.none() | dims,
+        element_bytes=st.integers(1, 4),
+        stride=st.integers(1, 128),
+    ),
     st.builds(RecurrentCache, states=st.lists(states, min_size=1, max_size=3).map(tuple)),
-    st.builds(CrossCache, kv_heads=heads, head_dim=dims, head_dim_v=dims, source_tokens=sizes),
+    st.builds(
+        CrossCache, kv_heads=heads, head_dim=dims, head_dim_v=dims, source_tokens=st.none() | sizes
+    ),
     st.builds(SharedCache, layer=st.integers(0, 100)),
 )
 
@@ -253,10 +349,13 @@ def test_no_kind_changes_or_takes_unknown_fields(cache: LayerCache) -> None:
         type(cache).model_validate(cache.model_dump() | {"surprise": 1})
 
 
-def test_there_are_eight_kinds() -> None:
+def test_there_are_ten_kinds() -> None:
     assert [cache.kind for cache in EVERY_KIND] == [
-        "full", "window", "chunked", "latent", "indexer", "recurrent", "cross", "shared",
+        "full", "window", "chunked", "latent", "compressed", "compressor", "indexer", "recurrent",
+        "cross", "shared",
     ]  # fmt: skip
+    kinds_there_are = {cache.__name__ for cache in get_args(get_args(LayerCache)[0])}
+    assert {type(cache).__name__ for cache in EVERY_KIND} == kinds_there_are
 
 
 @pytest.mark.parametrize(
@@ -269,6 +368,11 @@ def test_there_are_eight_kinds() -> None:
         {"kind": "chunked", "kv_heads": 8, "head_dim": 128, "head_dim_v": 128, "chunk": 0},
         {"kind": "latent", "latent_dim": 512, "rope_dim": -1},
         {"kind": "indexer", "head_dim": 128, "scale_block": 0},
+        {"kind": "indexer", "head_dim": 128, "stride": 0},
+        {"kind": "compressed", "latent_dim": 512, "rope_dim": 64, "cell_bytes": 0},
+        {"kind": "compressed", "latent_dim": 512, "rope_dim": 64, "cell_bytes": 9, "stride": 0},
+        {"kind": "compressed", "latent_dim": 512, "rope_dim": 64, "cell_bytes": 9, "window": 0},
+        {"kind": "compressor", "state_dim": 512, "window": 0},
         {"kind": "recurrent", "states": []},
         {"kind": "recurrent", "states": [{"name": "ssm", "shape": [0]}]},
         {"kind": "cross", "kv_heads": 1, "head_dim": 1, "head_dim_v": 1, "source_tokens": 0},

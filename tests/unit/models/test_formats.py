@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,11 @@ def test_plain_types_are_elements_times_their_width(dtype: Dtype, name: str, siz
     assert stored.tensor_size(7, 1) == 7 * size
     assert stored.plain_bytes == size
     assert DTYPE_BYTES[dtype] == size
+
+
+def test_the_compute_types_are_these() -> None:
+    assert get_args(Dtype) == tuple(DTYPE_BYTES) == tuple(PLAIN)
+    assert [DTYPE_BYTES[dtype] for dtype in get_args(Dtype)] == [4, 2, 2]
 
 
 def test_fp8_with_one_scale_a_tensor() -> None:
@@ -144,6 +151,17 @@ def test_nvfp4_is_4_bits_a_byte_every_16_and_two_fp32_scales() -> None:
     assert stored.tensor_size(OUT, IN) == ELEMENTS // 2 + 4_096 * 896 + 8
 
 
+def test_a_span_is_counted_through_the_whole_matrix() -> None:
+    # 4 bits, one byte every 64 elements, and one fp32 every 256 of those bytes.
+    stored = NumberFormat(
+        name="nf4", bits=4, block_rows=1, block_columns=64, scale_bytes=1,
+        span_elements=64 * 256, span_bytes=4, source="test",
+    )  # fmt: skip
+    assert stored.tensor_size(OUT, IN) == ELEMENTS // 2 + ELEMENTS // 64 + 3_584 * 4
+    # 5 x 4096 elements are 1.25 spans, though no row fills one.
+    assert stored.tensor_size(5, 4_096) == 5 * 2_048 + 5 * 64 + 2 * 4
+
+
 def test_odd_bits_are_rounded_up_to_bytes_once_a_matrix() -> None:
     stored = NumberFormat(name="int3", bits=3, source="test")
     assert stored.tensor_size(3, 3) == 4
@@ -168,6 +186,7 @@ def test_nothing_takes_no_bytes_not_even_scales(rows: int, columns: int) -> None
         ({"bits": 8, "zero_bits": 8}, None),
         ({"bits": 8, "tensor_bytes": 4}, None),
         ({"bits": 8, "column_bytes": 4}, None),
+        ({"bits": 8, "span_bytes": 4, "span_elements": 64}, None),
     ],
 )
 def test_only_formats_without_scales_have_a_width(
@@ -188,6 +207,8 @@ number_formats = st.builds(
     scale_bytes=st.integers(0, 4),
     zero_bits=st.integers(0, 8),
     column_bytes=st.integers(0, 4),
+    span_elements=st.sampled_from((64, 16_384)),
+    span_bytes=st.integers(0, 4),
     tensor_bytes=st.integers(0, 8),
     source=st.just("test"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from kvplan.models.formats import PLAIN, NumberFormat
 from kvplan.models.weights import (
     Component,
     RankLayout,
+    RankPart,
     Sharding,
     Weight,
     active_parameters,
@@ -94,8 +97,19 @@ def test_draft_modules_are_stored_but_neither_counted_nor_loaded() -> None:
     assert rank_bytes((module,), BF16, ONE_RANK, tied=False) == {}
 
 
+def test_containers_and_scales_are_no_parameters() -> None:
+    # 8 elements of 4 bits in each 32-bit container; a scale is no parameter at all.
+    packed = weight("qweight", "mlp", (64, 24), elements=64 * 192)
+    scales = weight("scales", "mlp", (64, 2), elements=0)
+    assert packed.parameters == 4 * 64 * 192
+    assert scales.parameters == 0
+    assert total_parameters((packed, scales)) == 4 * 64 * 192
+    assert stored_bytes((scales,), BF16) == {"mlp": 4 * 128 * 2}
+
+
 def test_a_token_meets_only_the_experts_it_is_routed_to() -> None:
     assert active_parameters((EXPERTS,)) == 4 * 32 * 64
+    assert type(active_parameters((EXPERTS,))) is int
     assert active_parameters((EMBEDDING, EXPERTS)) == 64_000 + 4 * 32 * 64
     unused = EXPERTS.model_copy(update={"active_copies": 0})
     assert active_parameters((unused,)) == 0
@@ -139,7 +153,9 @@ def test_one_rank_holds_what_the_checkpoint_holds() -> None:
     ],
 )
 def test_what_one_rank_holds_of_a_matrix(part: Weight, tp: int, shape: tuple[int, int]) -> None:
-    assert part.rank_shape(tp=tp, vocab_multiple=64) == shape
+    held = part.rank_shape(tp=tp, vocab_multiple=64)
+    assert held == shape
+    assert [type(side) for side in held] == [int, int]
 
 
 @pytest.mark.parametrize(
@@ -289,10 +305,27 @@ def test_a_component_in_two_formats_is_two_parts() -> None:
     assert rank_bytes((UP, packed), BF16, layout, tied=False) == {"mlp": plain.bytes + scaled.bytes}
 
 
+def test_what_a_rank_holds_is_worked_out_once_an_inventory() -> None:
+    inventory, layout = (UP, DOWN), RankLayout(tp=2, layers=(0, 4))
+    first = rank_parts(inventory, BF16, layout, tied=False)
+    assert rank_parts(inventory, BF16, layout, tied=False) is first
+    other = (UP, DOWN.model_copy(update={"format": FP8_BLOCKS}))
+    assert rank_parts(other, BF16, layout, tied=False) != first
+    assert (
+        rank_parts(inventory, PLAIN["float32"], layout, tied=False)[0].bytes == 2 * first[0].bytes
+    )
+    single = RankLayout(tp=1, layers=(0, 4))
+    assert rank_parts(inventory, BF16, single, tied=False)[0].bytes == 2 * first[0].bytes
+
+
 def test_weights_of_one_component_and_format_are_one_part() -> None:
     (part,) = rank_parts((UP, DOWN), BF16, ONE_RANK, tied=False)
     assert part.elements == UP.parameters + DOWN.parameters
     assert part.bytes == 2 * part.elements
+    with pytest.raises(ValidationError):
+        part.bytes = 0
+    with pytest.raises(ValidationError):
+        RankPart.model_validate(part.model_dump() | {"surprise": 1})
 
 
 # ---------------------------------------------------------------- laws
@@ -376,6 +409,22 @@ def test_parts_sum_to_components(inventory: tuple[Weight, ...], tp: int) -> None
 # ---------------------------------------------------------------- as data
 
 
+def test_the_components_are_these() -> None:
+    assert get_args(Component) == (
+        "embedding", "attention", "mlp", "experts", "shared_experts", "router", "recurrent",
+        "norms", "lm_head", "vision", "audio", "mtp", "other",
+    )  # fmt: skip
+
+
+def test_a_weight_is_one_copy_in_one_head_unless_it_says_otherwise() -> None:
+    plain = Weight(name="w", component="mlp", shape=(8, 4), layers=(0,))
+    assert (plain.copies, plain.active_copies, plain.heads) == (1, 1, 1)
+    assert plain.sharding == "replicated"
+    assert plain.place == "layers"
+    with pytest.raises(ValidationError):
+        plain.name = "other"
+
+
 @pytest.mark.parametrize(
     "stated",
     [
@@ -385,6 +434,7 @@ def test_parts_sum_to_components(inventory: tuple[Weight, ...], tp: int) -> None
         {"copies": 0},
         {"active_copies": -1},
         {"heads": 0},
+        {"elements": -1},
         {"sharding": "diagonal"},
         {"component": "tail"},
         {"place": "attic"},

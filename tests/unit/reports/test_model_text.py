@@ -8,6 +8,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from kvplan.models.caches import (
     ChunkedCache,
+    CompressedCache,
+    CompressorCache,
     CrossCache,
     FullCache,
     IndexerCache,
@@ -124,3 +126,47 @@ def test_as_it_looks(snapshot: SnapshotAssertion) -> None:
 def test_in_ascii() -> None:
     text = model_text(_model(), context=4096, width=80, color=False, ascii_only=True)
     assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("cache", "shape", "per_token"),
+    [
+        (
+            CompressedCache(latent_dim=448, rope_dim=64, cell_bytes=584, stride=4),
+            "packed latent 448 + rope 64, one every 4 tokens",
+            146,
+        ),
+        (
+            CompressedCache(latent_dim=448, rope_dim=64, cell_bytes=584, window=128),
+            "packed latent 448 + rope 64, last 128 tokens",
+            584,
+        ),
+        (
+            CompressedCache(latent_dim=448, rope_dim=64, cell_bytes=584, stride=128),
+            "packed latent 448 + rope 64, one every 128 tokens",
+            5,  # 4.6, rounded up
+        ),
+        (CompressorCache(state_dim=2048, window=8), "fp32 vector of 2048, last 8 tokens", 8192),
+        (
+            IndexerCache(head_dim=128, stride=4),
+            "8-bit keys of 128, a scale each 128, one every 4 tokens",
+            33,
+        ),
+        (
+            IndexerCache(head_dim=128, scale_block=None, element_bytes=2),
+            "16-bit keys of 128",
+            256,
+        ),
+        (
+            CrossCache(kv_heads=8, head_dim=64, head_dim_v=64, source_tokens=None),
+            "8 KV heads of 64, the source's tokens",
+            2048,
+        ),
+    ],
+)
+def test_compressed_caches_say_how_many_tokens_a_vector_stands_for(
+    cache: LayerCache, shape: str, per_token: int
+) -> None:
+    model = _model().model_copy(update={"layers": (Layer(caches=(cache,)),)})
+    (row,) = cache_rows(model, 1000)
+    assert (row.shape, row.bytes_per_token) == (shape, per_token)

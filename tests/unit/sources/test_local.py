@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from gguf_files import header
 from measured import measured
 from safetensors_files import header_bytes
 
-from kvplan.errors import InputError, KvplanError, NotModelledError, UsageError
+from kvplan.errors import InputError, KvplanError, UsageError
 from kvplan.sources.local import read_config_file, read_folder, read_path
 
 CONFIG = {"model_type": "llama", "hidden_size": 64}
@@ -99,10 +100,8 @@ def test_a_folder_without_config(tmp_path: Path, name: str, said: str) -> None:
 
 def test_gguf(tmp_path: Path) -> None:
     path = tmp_path / "Model.GGUF"
-    path.write_bytes(b"GGUF")
-    with pytest.raises(NotModelledError, match="GGUF") as caught:
-        read_path(path)
-    assert caught.value.exit_code == 4
+    path.write_bytes(header({"general.architecture": "llama"}, {}))
+    assert read_path(path).config == {"general.architecture": "llama"}
 
 
 def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from kvplan.errors import (
     HubUnreachableError,
     InputError,
     ModelNotFoundError,
-    NotModelledError,
     UsageError,
 )
 from kvplan.models.facts import ModelFacts
@@ -148,7 +147,7 @@ def test_paths(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert read_model(str(tmp_path), offline=offline).config == {"model_type": "llama"}
         assert read_model("./config.json", offline=offline).config == {"model_type": "llama"}
         assert read_model("mine.yaml", offline=offline).id == "me/mine"
-        with pytest.raises(NotModelledError):
+        with pytest.raises(InputError, match="GGUF"):
             read_model("x.gguf", offline=offline)
         with pytest.raises(UsageError):
             read_model("./nowhere", offline=offline)

@@ -1,0 +1,1 @@
+"""Drafts for speculative decoding: what each holds beside the model that it serves."""

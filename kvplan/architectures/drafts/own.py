@@ -1,0 +1,104 @@
+"""Drafts that a configuration does not announce: a model's own modules, and EAGLE-1 heads."""
+
+from __future__ import annotations
+
+from kvplan.architectures.blocks import Weights
+from kvplan.architectures.drafts.parts import fusion
+from kvplan.errors import NotModelledError
+from kvplan.models.spec import Layer, ModelSpec
+from kvplan.models.weights import Weight
+
+# The model's embedding and head serve its modules as well: vLLM v0.33.0
+# vllm/v1/spec_decode/llm_base_proposer.py _maybe_share_embeddings, _maybe_share_lm_head.
+_COPIES = ("embed_tokens.", "shared_head.head.")
+
+
+def mtp_draft(spec: ModelSpec) -> ModelSpec:
+    """What drafting with a model's modules for multi-token prediction adds to it.
+
+    A module keeps what the last decoder layer with the same attention keeps. Copies of embedding
+    and head that some checkpoints hold are not loaded a second time.
+
+    Args:
+        spec: A model with weights of component ``mtp``.
+
+    Returns:
+        The modules alone, numbered from 0.
+
+    Raises:
+        NotModelledError: there are no modules, or none of the layers is like them.
+    """
+    modules = tuple(weight for weight in spec.weights if weight.component == "mtp")
+    numbers = sorted({layer for weight in modules for layer in weight.layers})
+    if not numbers:
+        raise NotModelledError(
+            f"{spec.id} has no modules for multi-token prediction.",
+            hint="Choose another way of drafting: a draft model, EAGLE, n-grams.",
+        )
+    layer = spec.layers[_like(spec, modules)]
+    renumbered = tuple(
+        _loaded(weight, spec, numbers) for weight in modules if not weight.name.startswith(_COPIES)
+    )
+    changes = {
+        "layers": (Layer(caches=layer.caches),) * len(numbers),
+        "weights": renumbered,
+        "draft": "MTP",
+        "checkpoint": None,
+    }
+    return spec.model_copy(update=changes)
+
+
+def eagle_draft(spec: ModelSpec) -> ModelSpec:
+    """An EAGLE-1 head, whose configuration reads like a Llama of one layer.
+
+    It has a projection of embedding and state side by side, no normalization before its first
+    layer nor after its last, and takes the head from its target: vLLM v0.33.0
+    vllm/model_executor/models/llama_eagle.py.
+    """
+    weights: Weights = fusion(2 * spec.hidden_size, spec.hidden_size)
+    for weight in spec.weights:
+        if weight.place == "head":
+            continue
+        if weight.name == "input_layernorm.weight":
+            weights += _after_first(weight)
+            continue
+        weights += (weight,)
+    return spec.model_copy(update={"weights": weights, "draft": "EAGLE"})
+
+
+def _after_first(weight: Weight) -> Weights:
+    later = tuple(layer for layer in weight.layers if layer)
+    return (weight.model_copy(update={"layers": later}),) if later else ()
+
+
+def _like(spec: ModelSpec, modules: Weights) -> int:
+    """The last layer that has the modules' attention, matrix by matrix."""
+    wanted = {
+        (weight.name, weight.shape) for weight in modules if weight.name.startswith("self_attn.")
+    }
+    there: dict[int, set[tuple[str, tuple[int, ...]]]] = {}
+    for weight in spec.weights:
+        if weight.component != "mtp" and weight.place == "layers":
+            for layer in weight.layers:
+                there.setdefault(layer, set()).add((weight.name, weight.shape))
+    for layer in sorted(there, reverse=True):
+        if wanted and wanted <= there[layer]:
+            return layer
+    raise NotModelledError(
+        f"The modules for multi-token prediction of {spec.id} are like none of its layers.",
+        hint="Choose another way of drafting: a draft model, EAGLE, n-grams.",
+    )
+
+
+def _loaded(weight: Weight, spec: ModelSpec, numbers: list[int]) -> Weight:
+    """The weight under the component that it has in the decoder."""
+    component = next(
+        (
+            other.component
+            for other in spec.weights
+            if other.name == weight.name and other.component != "mtp"
+        ),
+        "norms" if "norm" in weight.name else "other",
+    )
+    layers = tuple(numbers.index(layer) for layer in weight.layers)
+    return weight.model_copy(update={"component": component, "layers": layers})

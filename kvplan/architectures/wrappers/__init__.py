@@ -1,0 +1,1 @@
+"""Decoders with towers: which towers and projectors each class puts beside its text model."""

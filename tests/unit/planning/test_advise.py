@@ -1,0 +1,411 @@
+"""What to change: every gain is what a new plan with the change really holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from real_models import GIB, device, full, real, toy
+
+import kvplan
+from kvplan.engines.base import Setup
+from kvplan.engines.vllm.engine import Vllm
+from kvplan.hardware import GpuSpec
+from kvplan.models.spec import ModelSpec
+from kvplan.plan import Advice, Parallelism, Plan
+from kvplan.planning.advise import advise
+from kvplan.planning.size import Load, size
+from kvplan.planning.trials import Case, Trial, pairs_of, single_changes
+
+# Arguments that change what was asked for, or only multiply what there is.
+LAST_RESORT = {"context", "dp"}
+
+
+def asked(**arguments: Any) -> dict[str, Any]:
+    """Arguments of `kvplan.size`, plain where they are not given."""
+    return {"model": real("llama-3.1-8b"), "gpu": device(24), "context": 8192, **arguments}
+
+
+def again(arguments: dict[str, Any], advice: Advice) -> Plan:
+    """The plan that the advice promises."""
+    options = arguments.get("engine_options", {}) | advice.change.get("engine_options", {})
+    changed = {**arguments, **advice.change, "engine_options": options}
+    return kvplan.size(**changed)
+
+
+def target_of(arguments: dict[str, Any]) -> int:
+    target: int | None = arguments.get("concurrency")
+    return target or 1
+
+
+def check(arguments: dict[str, Any]) -> Plan:
+    """Tries every advice of a plan."""
+    plan = kvplan.size(**arguments)
+    if plan.verdict != "does_not_fit":
+        assert plan.advice == ()
+        return plan
+    assert plan.capacity is not None
+    target = target_of(arguments)
+    for advice in plan.advice:
+        better = again(arguments, advice)
+        assert better.capacity is not None, better.reasons
+        held = plan.capacity.requests + advice.gain.requests
+        assert better.capacity.requests == held > plan.capacity.requests
+        tokens = plan.capacity.tokens * plan.parallelism.dp + advice.gain.tokens
+        assert better.capacity.tokens * better.parallelism.dp == tokens
+        assert better.verdict == ("fits" if held >= target else "does_not_fit")
+        word = "enough" if held >= target else "not enough alone"
+        assert advice.note == f"Holds {held:,} requests: {word}."
+        assert advice.action
+        assert advice.cost
+    check_order(plan, target)
+    return plan
+
+
+def gpus_added(plan: Plan, advice: Advice) -> int:
+    before = plan.parallelism
+    after = before.model_copy(
+        update={key: advice.change[key] for key in ("tp", "pp", "dp") if key in advice.change}
+    )
+    return after.gpus - before.gpus
+
+
+def check_order(plan: Plan, target: int) -> None:
+    """Those that are enough first, fewer GPUs first; then the others, the larger gain first."""
+    assert plan.capacity is not None
+    held = [plan.capacity.requests + advice.gain.requests for advice in plan.advice]
+    enough = [requests >= target for requests in held]
+    assert enough == sorted(enough, reverse=True)
+    sufficient = [
+        (gpus_added(plan, advice), bool(LAST_RESORT & set(advice.change)))
+        for advice, is_enough in zip(plan.advice, enough, strict=True)
+        if is_enough
+    ]
+    assert sufficient == sorted(sufficient)
+    rest = [requests for requests, is_enough in zip(held, enough, strict=True) if not is_enough]
+    assert rest == sorted(rest, reverse=True)
+    pairs = [advice for advice in plan.advice if is_pair(advice)]
+    singles = [
+        is_enough
+        for advice, is_enough in zip(plan.advice, enough, strict=True)
+        if not is_pair(advice) and not LAST_RESORT & set(advice.change)
+    ]
+    assert not (pairs and any(singles))
+
+
+def is_pair(advice: Advice) -> bool:
+    return ", and " in advice.action
+
+
+def actions(plan: Plan) -> list[dict[str, Any]]:
+    return [advice.change for advice in plan.advice]
+
+
+def test_no_advice_where_it_fits() -> None:
+    assert check(asked()).advice == ()
+    assert check(asked(concurrency=2)).advice == ()
+
+
+def test_no_advice_where_the_engine_refuses() -> None:
+    plan = check(asked(model=real("phi-4"), tp=4))
+    assert (plan.verdict, plan.advice) == ("refused", ())
+
+
+def test_no_advice_where_none_is_asked_for() -> None:
+    assert kvplan.size(**asked(concurrency=500, advice=False)).advice == ()
+
+
+def test_one_change_that_is_enough_makes_pairs_needless() -> None:
+    plan = check(asked(gpu=device(80), concurrency=60))
+    assert plan.verdict == "does_not_fit"
+    assert actions(plan) == [
+        {"kv_dtype": "fp8"},
+        {"weights": "fp8"},
+        {"weights": "awq"},
+        {"context": 7664},
+        {"tp": 2},
+        {"dp": 2},
+        {"engine_options": {"gpu_memory_utilization": 0.95}},
+    ]
+
+
+def test_pairs_are_tried_where_no_change_is_enough() -> None:
+    plan = check(asked(gpu=device(80), concurrency=200))
+    pairs = [advice for advice in plan.advice if is_pair(advice)]
+    assert [advice.change for advice in pairs] == [
+        {"kv_dtype": "fp8", "tp": 2},
+        {"weights": "fp8", "tp": 2},
+        {"kv_dtype": "fp8", "weights": "fp8"},
+    ]
+    assert pairs[0].action == (
+        "Store the KV cache in FP8, and split over 2 GPUs instead of 1 (tensor parallel)"
+    )
+    assert pairs[0].cost.startswith("Some accuracy on long contexts; check on your own prompts. 1 ")
+
+
+def test_a_shorter_length_is_the_longest_that_holds_all() -> None:
+    arguments = asked(gpu=device(80), concurrency=60)
+    (length,) = [advice.change["context"] for advice in check(arguments).advice
+                 if "context" in advice.change]  # fmt: skip
+    for context, verdict in ((length, "fits"), (length + 1, "does_not_fit")):
+        plan = kvplan.size(**{**arguments, "context": context, "advice": False})
+        assert plan.verdict == verdict
+
+
+def test_replicas_are_the_fewest_that_hold_all() -> None:
+    plan = check(asked(gpu=device(80), concurrency=500))
+    (advice,) = [advice for advice in plan.advice if "dp" in advice.change]
+    assert plan.capacity is not None
+    replicas = advice.change["dp"]
+    assert replicas == -(-500 // plan.capacity.requests)
+    assert advice.action == f"Run {replicas} replicas instead of 1 (data parallel)"
+    assert advice.cost == f"{replicas - 1} more GPUs."
+
+
+@pytest.mark.parametrize(("requests", "offered"), [(4096, True), (4097, False)])
+def test_replicas_end_where_plans_end(requests: int, *, offered: bool) -> None:
+    """One request each, of which 4,096 GPUs hold as many."""
+    plan = check(asked(model=toy(full()), kv_budget=600 * 2**16, concurrency=requests))
+    assert plan.capacity is not None
+    assert plan.capacity.requests == 1
+    assert any("dp" in change for change in actions(plan)) is offered
+
+
+def test_replicas_count_their_own_gpus() -> None:
+    plan = check(asked(gpu=device(80), tp=2, dp=2, concurrency=1000))
+    (advice,) = [advice for advice in plan.advice if "dp" in advice.change]
+    assert advice.cost == f"{(advice.change['dp'] - 2) * 2} more GPUs."
+    (split,) = [advice for advice in plan.advice if advice.change == {"tp": 4}]
+    assert split.action == "Split over 4 GPUs instead of 2 (tensor parallel)"
+    assert split.cost == "4 more GPUs, and more traffic between them."
+
+
+def test_more_requests_at_once_is_the_first_advice_where_that_binds() -> None:
+    arguments = asked(gpu=device(80), engine_options={"max_num_seqs": 5}, concurrency=8, dp=1)
+    plan = check(arguments)
+    assert plan.reasons[0].code == "max_num_seqs"
+    first = plan.advice[0]
+    assert first.change == {"engine_options": {"max_num_seqs": 8}}
+    assert first.action == "Admit more requests at once: max_num_seqs=8"
+    many = check(asked(gpu=device(80), engine_options={"max_num_seqs": 5}, concurrency=15, dp=2))
+    assert many.advice[0].change == {"engine_options": {"max_num_seqs": 8}}
+
+
+def test_options_that_were_given_are_kept() -> None:
+    options = {"max_num_seqs": 5, "enforce_eager": True, "gpu_memory_utilization": 0.5}
+    check(asked(gpu=device(80), engine_options=options, concurrency=30))
+
+
+def test_nothing_is_advised_that_is_already_so() -> None:
+    plan = check(
+        asked(gpu=device(80), concurrency=1000, kv_dtype="fp8",
+              engine_options={"gpu_memory_utilization": 0.95})
+    )  # fmt: skip
+    changes = [set(change) for change in actions(plan)]
+    assert {"kv_dtype"} not in changes
+    assert {"engine_options"} not in changes
+
+
+@pytest.mark.parametrize(("used", "offered"), [(0.94, True), (0.95, False), (0.96, False)])
+def test_a_larger_share_is_offered_below_95_percent(used: float, *, offered: bool) -> None:
+    options = {"gpu_memory_utilization": used}
+    plan = check(asked(gpu=device(80), concurrency=1000, engine_options=options))
+    wanted = {"engine_options": {"gpu_memory_utilization": 0.95}}
+    assert (wanted in actions(plan)) is offered
+
+
+def test_a_given_budget_knows_no_memory_to_gain() -> None:
+    plan = check(asked(kv_budget=2 * GIB, concurrency=10))
+    assert {key for change in actions(plan) for key in change} == {"kv_dtype", "context", "dp"}
+    fixed = asked(engine_options={"kv_cache_memory_bytes": 2 * GIB}, concurrency=10)
+    assert all("engine_options" not in change for change in actions(check(fixed)))
+
+
+def test_a_quantized_checkpoint_is_not_quantized_again() -> None:
+    eight_bit = real("llama-3.1-8b").model_copy(update={"quantization": "fp8"})
+    plan = check(asked(model=eight_bit, gpu=device(80), concurrency=1000))
+    assert all("weights" not in change for change in actions(plan))
+
+
+def test_ranks_stop_at_16() -> None:
+    wide = toy(*[full(32)] * 64)
+    assert {"tp": 16} in actions(check(asked(model=wide, gpu=device(80), tp=8, concurrency=10**6)))
+    assert all(
+        "tp" not in change
+        for change in actions(check(asked(model=wide, gpu=device(80), tp=16, concurrency=10**6)))
+    )
+
+
+def test_a_split_that_the_engine_refuses_is_not_advised() -> None:
+    plan = check(asked(model=real("phi-4"), gpu=device(80), tp=2, context=8192, concurrency=500))
+    assert plan.advice
+    assert all("tp" not in change for change in actions(plan))
+
+
+def test_where_not_even_one_request_fits_that_is_the_target() -> None:
+    """16 GiB of weights on 16 GiB: fewer bytes or more cards, and no replicas of nothing."""
+    plan = check(asked(gpu=device(16)))
+    assert plan.reasons[0].code == "no_room_for_cache"
+    assert {"weights": "fp8"} in actions(plan)
+    assert {"tp": 2} in actions(plan)
+    assert all("dp" not in change for change in actions(plan))
+    assert all(advice.gain.requests >= 1 for advice in plan.advice)
+
+
+def test_without_a_number_of_requests_replicas_are_not_advised() -> None:
+    plan = check(asked(context=100_000))
+    assert plan.reasons[0].code == "context_too_long"
+    assert all("dp" not in change for change in actions(plan))
+    (shorter,) = [advice for advice in plan.advice if "context" in advice.change]
+    assert plan.capacity is not None
+    assert shorter.change["context"] == plan.capacity.max_context
+
+
+def test_what_does_not_help_is_not_advised() -> None:
+    falcon = asked(model=real("falcon-7b"), gpu=device(20), context=2048, concurrency=10**5)
+    plan = check(falcon)
+    assert plan.advice
+    assert all("kv_dtype" not in change for change in actions(plan))
+
+
+def test_advice_does_not_cross_the_edge_of_the_card() -> None:
+    """At 0.95 too little would be left outside the budget of a small card."""
+    plan = check(asked(model=toy(full(), full()), gpu=device(8), concurrency=10**6))
+    assert {"engine_options": {"gpu_memory_utilization": 0.95}} not in actions(plan)
+    larger = check(asked(model=toy(full(), full()), gpu=device(10), concurrency=10**6))
+    assert larger.verdict == "does_not_fit"
+    assert {"engine_options": {"gpu_memory_utilization": 0.95}} in actions(larger)
+
+
+def test_the_longest_that_fits_moves_with_the_change() -> None:
+    """One request of the longest length; to hold five, they have to be shorter, or on more GPUs."""
+    plan = check(asked(context="auto", concurrency=5))
+    assert plan.capacity is not None
+    assert plan.capacity.requests == 1
+    assert {"dp": 5} in actions(plan)
+    assert any("context" in change for change in actions(plan))
+    # An 8-bit cache makes the length longer, and the number stays 1.
+    assert {"kv_dtype": "fp8"} not in actions(plan)
+
+
+SMALL = st.sampled_from(
+    ["llama-3.1-8b", "gemma-3-27b", "qwen3-30b-a3b", "deepseek-v2-lite", "gpt-oss-20b", "phi-4",
+     "falcon-7b", "gpt2-xl"]
+)  # fmt: skip
+
+
+@given(
+    name=SMALL,
+    gib=st.sampled_from([16, 24, 48, 80, 180]),
+    sm=st.sampled_from([(8, 9), (9, 0), (10, 0)]),
+    parallel=st.sampled_from([{}, {"tp": 2}, {"pp": 2}, {"dp": 2}, {"tp": 4, "dp": 2}]),
+    context=st.none() | st.just("auto") | st.integers(1, 60_000),
+    concurrency=st.none() | st.integers(1, 5000),
+    options=st.sampled_from(
+        [{}, {"max_num_seqs": 16}, {"enforce_eager": True}, {"gpu_memory_utilization": 0.5}]
+    ),
+    engine=st.sampled_from(["vllm", "vllm==0.12.0"]),
+)
+def test_every_advice_keeps_its_promise(
+    *,
+    name: str,
+    gib: int,
+    sm: tuple[int, int],
+    parallel: dict[str, int],
+    context: int | str | None,
+    concurrency: int | None,
+    options: dict[str, Any],
+    engine: str,
+) -> None:
+    plan = check(
+        {
+            "model": real(name),
+            "gpu": device(gib, sm=sm),
+            "engine": engine,
+            "context": context,
+            "concurrency": concurrency,
+            "engine_options": options,
+            **parallel,
+        }
+    )
+    assume(plan.verdict == "does_not_fit")
+
+
+def case(model: ModelSpec, gpu: GpuSpec, load: Load, **changes: Any) -> Case:
+    setup = Setup(model=model, gpu=gpu, context=8192, **changes)
+    plan = size(Vllm(), setup, load)
+    assert plan.capacity is not None
+    return Case(
+        engine=Vllm(),
+        setup=setup,
+        plan=plan,
+        capacity=plan.capacity,
+        context=8192,
+        longest=False,
+        target=load.concurrency or 1,
+        asked=load.concurrency is not None,
+    )
+
+
+def test_single_changes_stand_with_the_gentlest_first() -> None:
+    found = single_changes(
+        case(
+            real("llama-3.1-8b"),
+            device(80),
+            Load(context=8192, concurrency=40),
+            options={"max_num_seqs": 5},
+        )
+    )
+    assert [sorted(trial.change) for trial in found] == [
+        ["engine_options"],
+        ["kv_dtype"],
+        ["weights"],
+        ["weights"],
+        ["tp"],
+        ["dp"],
+        ["engine_options"],
+    ]
+
+
+def test_a_trial_says_what_it_is() -> None:
+    trials = {
+        tuple(trial.change): trial
+        for trial in single_changes(
+            case(real("llama-3.1-8b"), device(80), Load(context=8192, concurrency=100),
+                 parallelism=Parallelism(tp=2, dp=3))
+        )
+    }  # fmt: skip
+    assert {key for key, trial in trials.items() if trial.last_resort} == {("dp",), ("context",)}
+    assert {key for key, trial in trials.items() if trial.pairs} == {("kv_dtype",), ("tp",)}
+    assert trials["tp",].gpus == 6
+    assert trials["kv_dtype",].gpus == 0
+
+
+def test_pairs_join_what_may_be_joined() -> None:
+    def trial(name: str, change: dict[str, Any], *, pairs: bool = True, gpus: int = 0) -> Trial:
+        return Trial(action=name, change=change, cost=f"{name}.", pairs=pairs, gpus=gpus,
+                     options={name: 1})  # fmt: skip
+
+    one, two = trial("One", {"a": 1}, gpus=2), trial("Two", {"b": 1}, gpus=3)
+    same, alone = trial("Same", {"a": 2}), trial("Alone", {"c": 1}, pairs=False)
+    pairs = list(pairs_of([one, two, same, alone]))
+    assert [pair.change for pair in pairs] == [{"a": 1, "b": 1}, {"b": 1, "a": 2}]
+    assert pairs[0].action == "One, and two"
+    assert pairs[0].cost == "One. Two."
+    assert pairs[0].options == {"One": 1, "Two": 1}
+    assert pairs[0].gpus == 5
+    assert not pairs[0].pairs
+    assert not pairs[0].last_resort
+
+
+def test_a_plan_without_capacity_gets_no_advice() -> None:
+    setup = Setup(model=real("phi-4"), gpu=device(80), parallelism=Parallelism(tp=4), context=5)
+    load = Load(context=5, concurrency=5)
+    plan = size(Vllm(), setup, load)
+    assert advise(Vllm(), setup, load, plan) == ()
+    wrong = plan.model_copy(update={"verdict": "does_not_fit"})
+    assert advise(Vllm(), setup, load, wrong) == ()
+    assert advise(Vllm(), replace(setup, parallelism=Parallelism()), load, plan) == ()

@@ -1,0 +1,279 @@
+"""GGUF headers: what is read, what is stepped over, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import gguf_files
+import pytest
+from gguf_files import LLAMA, LLAMA_TENSORS, header, start, tensor_info, text, typed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kvplan.errors import InputError, KvplanError, NotModelledError, UsageError
+from kvplan.models.facts import ModelFacts
+from kvplan.models.ggml_types import GGML_CODES, GGML_FORMATS, GGML_TYPES
+from kvplan.sources.gguf import GgufHeader, read_header
+from kvplan.sources.local import read_path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "model.gguf"
+
+
+def read(file: Path, data: bytes) -> GgufHeader:
+    file.write_bytes(data)
+    return read_header(file)
+
+
+# What is read
+
+
+def test_metadata_of_all_kinds(file: Path) -> None:
+    stated = {"a": 7, "b": 1.5, "c": True, "d": "été", "e": [1, 2, 3], "f": [], "g": [True, False]}
+    metadata = read(file, header(stated, {})).metadata
+    assert metadata == {**stated, "e": (1, 2, 3), "f": (), "g": (True, False)}
+
+
+def test_tensors(file: Path) -> None:
+    found = read(file, header(LLAMA, LLAMA_TENSORS))
+    assert [tensor.name for tensor in found.tensors] == list(LLAMA_TENSORS)
+    for tensor in found.tensors:
+        kind, shape = LLAMA_TENSORS[tensor.name]
+        assert (tensor.dtype, tensor.shape) == (kind, tuple(shape))
+        assert tensor.size == math.prod(shape) // GGML_TYPES[kind].block * GGML_TYPES[kind].size
+
+
+def test_long_things_are_measured_not_built(file: Path) -> None:
+    metadata = {
+        "tokens": [f"token {n}" * (1 + (n % 50 == 0) * 40) for n in range(3000)],
+        "scores": [0.5] * 20_000,
+        "template": "x" * 20_000,
+        "after": 1,
+    }
+    assert read(file, header(metadata, {})).metadata == {
+        "tokens": {"length": 3000},
+        "scores": {"length": 20_000},
+        "template": {"bytes": 20_000},
+        "after": 1,
+    }
+
+
+@given(st.lists(st.binary(max_size=300), max_size=300))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_strings_of_any_length_are_stepped_over(file: Path, strings: list[bytes]) -> None:
+    pairs = text("s") + struct.pack("<IIQ", 9, 8, len(strings)) + b"".join(map(text, strings))
+    data = start(0, 2) + pairs + text("after") + typed(5)
+    assert read(file, data).metadata == {"s": {"length": len(strings)}, "after": 5}
+
+
+def test_a_vocabulary_costs_neither_time_nor_memory(file: Path) -> None:
+    """Half a million strings; a goal of 50 ms, held with room for a busy machine."""
+    one = text("Ġtoken") + text("in") + text(" the middle")
+    pairs = text("s") + struct.pack("<IIQ", 9, 8, 510_000) + one * 170_000
+    file.write_bytes(start(0, 1) + pairs)
+    tracemalloc.start()
+    began = time.perf_counter()
+    assert read_header(file).metadata == {"s": {"length": 510_000}}
+    spent = time.perf_counter() - began
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * 2**20
+    assert spent < 1
+
+
+def test_alignment_and_missing_data(file: Path) -> None:
+    metadata = {"general.alignment": 64}
+    tensors = {"a": ("f32", [3]), "b": ("q8_0", [4, 32])}
+    data = header(metadata, tensors, align=64)
+    whole = -(-len(data) // 64) * 64 + 64 + 136
+    assert read(file, data.ljust(whole, b"\0")).missing_bytes == 0
+    assert read(file, data.ljust(whole - 1, b"\0")).missing_bytes == 1
+
+
+# What is refused
+
+
+def info(**changes: Any) -> bytes:
+    """A file with one tensor."""
+    stated = {"name": "t", "kind": 0, "row_first": (8, 4), "offset": 0} | changes
+    return start(1, 0) + tensor_info(**stated)
+
+
+def array(kind: int, count: int, body: bytes = b"") -> bytes:
+    return start(0, 1) + text("k") + struct.pack("<IIQ", 9, kind, count) + body
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "ends before its header"),
+        (b"GGML" + bytes(20), "does not start with 'GGUF'"),
+        (b"GGUF\x03", "ends before its header"),
+        (start(2**63, 0), "claims 9,223,372,036,854,775,808 tensors"),
+        (start(0, 2**63), "claims 9,223,372,036,854,775,808 metadata pairs"),
+        (start(0, 1), "ends before its header"),
+        (start(0, 1) + struct.pack("<Q", 2**62), "a name of 4,611,686,018,427,387,904 bytes"),
+        (start(0, 1) + struct.pack("<Q", 2) + b"\xff\xfe", "not UTF-8"),
+        (start(0, 1) + text("k") + struct.pack("<I", 99), "unknown type 99"),
+        (start(0, 1) + text("k") + struct.pack("<IQ", 8, 2**63), "ends before its header"),
+        (array(8, 2**61), "ends before its header"),
+        (array(8, 1, struct.pack("<Q", 2**63)), "ends before its header"),
+        (array(4, 2**62), "ends before its header"),
+        (array(9, 1), "arrays within arrays"),
+        (array(13, 1), "unknown type 13"),
+        (start(0, 2) + 2 * (text("k") + typed(1)), "has the key 'k' twice"),
+        (header({"general.alignment": 48}, {}), "no power of two"),
+        (header({"general.alignment": 0}, {}), "no power of two"),
+        (header({"general.alignment": "32"}, {}), "no power of two"),
+        (header({"general.alignment": True}, {}), "no power of two"),
+        (info(row_first=()), "0 dimensions"),
+        (info(row_first=(1,) * 5), "5 dimensions"),
+        (start(1, 0) + text("t") + struct.pack("<I", 2**32 - 1), "4294967295 dimensions"),
+        (info(kind=12, row_first=(255, 4)), "a shape that q4_K can't have"),
+        (info(row_first=(2**40, 2**40)), "a shape that f32 can't have"),
+        (info(offset=32), "at byte 32, not 0"),
+        (start(2, 0) + 2 * tensor_info("t", 0, (8,), 0), "tensor 't' twice"),
+        (start(2, 0) + b"".join(tensor_info(n, 0, (8,), 0) for n in "ab"), "at byte 0, not 32"),
+        (info(row_first=(2**61,)), "absurd size"),
+    ],
+)
+def test_damaged_headers(file: Path, data: bytes, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        read(file, data)
+    assert caught.value.location == str(file)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (start(0, 0, version=1), "version 1"),
+        (start(0, 0, version=4), "version 4"),
+        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "big-endian"),
+        (info(kind=31), "number type 31"),
+        (info(kind=99), "number type 99"),
+    ],
+)
+def test_forms_that_are_not_read(file: Path, data: bytes, said: str) -> None:
+    with pytest.raises(NotModelledError, match=said) as caught:
+        read(file, data)
+    assert caught.value.hint
+
+
+def test_a_header_without_end(file: Path) -> None:
+    """Strings beyond the limit are not walked through, be they there or not."""
+    count = 2**25
+    file.write_bytes(array(8, count))
+    with file.open("r+b") as sparse:
+        sparse.truncate(16 * count)
+    began = time.perf_counter()
+    with pytest.raises(InputError, match="at most 67,108,864"):
+        read_header(file)
+    assert time.perf_counter() - began < 5
+
+
+def test_no_file_or_no_regular_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        read_header(tmp_path / "none.gguf")
+    with pytest.raises(InputError, match="a folder"):
+        read_header(tmp_path)
+
+
+WHOLE = header(LLAMA | {"tokens": ["a", "bb"] * 40}, LLAMA_TENSORS)
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_broken_bytes_are_read_or_refused(file: Path, data: st.DataObject) -> None:
+    """Cut short anywhere, or with bytes replaced: never another error."""
+    cut = data.draw(st.integers(0, len(WHOLE)))
+    broken = bytearray(WHOLE[:cut])
+    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, cut), st.integers(0, 255)))):
+        if at < cut:
+            broken[at] = byte
+    try:
+        found = read(file, bytes(broken))
+    except KvplanError:
+        return
+    assert all(tensor.size >= 0 for tensor in found.tensors)
+
+
+# As a model
+
+
+def facts(path: Path, data: bytes) -> ModelFacts:
+    path.write_bytes(data)
+    return read_path(path)
+
+
+def test_facts_of_a_file(file: Path) -> None:
+    found = facts(file, header(LLAMA, LLAMA_TENSORS) + bytes(2**22))
+    assert found.gguf
+    assert found.config["llama.block_count"] == 2
+    assert found.tensors is not None
+    assert found.checkpoint_bytes == sum(tensor.size for tensor in found.tensors)
+    assert found.notes == ()
+
+
+def test_a_file_cut_short_is_noted(file: Path) -> None:
+    assert "bytes before its tensors do" in facts(file, header(LLAMA, LLAMA_TENSORS)).notes[0]
+
+
+def test_parts_are_joined(tmp_path: Path) -> None:
+    names = sorted(LLAMA_TENSORS)
+    for part in range(2):
+        some = {name: LLAMA_TENSORS[name] for name in names[part::2]}
+        metadata = LLAMA | {"split.count": 2} if part == 0 else {"split.count": 2}
+        path = tmp_path / f"m-{part + 1:05d}-of-00002.gguf"
+        path.write_bytes(header(metadata, some))
+    found = read_path(tmp_path / "m-00002-of-00002.gguf")
+    assert found.tensors is not None
+    assert sorted(tensor.name for tensor in found.tensors) == names
+    assert found.config["general.architecture"] == "llama"
+    (tmp_path / "m-00001-of-00002.gguf").unlink()
+    with pytest.raises(InputError, match="1 of the model's 2 files"):
+        read_path(tmp_path / "m-00002-of-00002.gguf")
+
+
+def test_parts_that_do_not_belong_together(tmp_path: Path) -> None:
+    for part in (1, 2):
+        path = tmp_path / f"m-{part:05d}-of-00002.gguf"
+        path.write_bytes(header({"split.count": 2}, {"same": ("f32", [8])}))
+    with pytest.raises(InputError, match="in two of the files"):
+        read_path(tmp_path / "m-00001-of-00002.gguf")
+    alone = tmp_path / "renamed.gguf"
+    alone.write_bytes(header({"split.count": 2}, {}))
+    with pytest.raises(InputError, match="one of 2 parts"):
+        read_path(alone)
+    endless = tmp_path / "m-00001-of-99999.gguf"
+    endless.touch()
+    with pytest.raises(InputError, match="99999 parts"):
+        read_path(endless)
+
+
+def test_real_metadata(shared: Path) -> None:
+    seen = 0
+    for path in sorted((shared / "oracle" / "gguf").glob("*.gguf")):
+        found = read_header(path)
+        assert found.metadata["general.architecture"]
+        assert found.tensors == ()
+        seen += 1
+    assert seen > 50
+
+
+def test_every_type_has_a_format_of_its_bytes() -> None:
+    for kind in GGML_CODES.values():
+        stored = GGML_FORMATS[kind.name]
+        assert stored.tensor_size(7, 5 * kind.block) == kind.tensor_bytes(7 * 5 * kind.block)
+        assert stored.plain_bytes == (kind.size if kind.block == 1 else None)
+
+
+def test_the_writer_of_these_tests_writes_what_it_says() -> None:
+    assert gguf_files.typed(3) == struct.pack("<II", 4, 3)
+    assert gguf_files.typed([True]) == struct.pack("<IIQB", 9, 7, 1, 1)
