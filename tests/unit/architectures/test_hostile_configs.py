@@ -92,13 +92,13 @@ def damaged(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def read_or_refuse(facts: ModelFacts) -> ModelSpec | None:
-    start = time.perf_counter()
+    start = time.process_time()
     spec, said = None, "."
     try:
         spec = read_model(facts)
     except KvplanError as error:
         said = error.message
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert said.endswith(".")
     assert len(said) < 400
     return spec

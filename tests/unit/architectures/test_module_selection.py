@@ -78,7 +78,7 @@ def test_matching_stays_quick() -> None:
     """A thousand patterns against a thousand long names, none of which match."""
     patterns = [f"model.layers.{layer}.*a*a*a*a*b" for layer in range(1000)]
     modules = Modules([*patterns, *(f"model.layers.{n}.mlp.gate" for n in range(1000))])
-    start = time.perf_counter()
+    start = time.process_time()
     for layer in range(1000):
         assert not modules.cover(f"layers.{layer}.{'a' * 60}.{'a' * 60}")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -79,9 +79,9 @@ def test_a_vocabulary_costs_neither_time_nor_memory(file: Path) -> None:
     pairs = text("s") + struct.pack("<IIQ", 9, 8, 510_000) + one * 170_000
     file.write_bytes(start(0, 1) + pairs)
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     assert read_header(file).metadata == {"s": {"length": 510_000}}
-    spent = time.perf_counter() - began
+    spent = time.process_time() - began
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * 2**20
@@ -172,10 +172,10 @@ def test_a_header_without_end(file: Path) -> None:
     file.write_bytes(array(8, count))
     with file.open("r+b") as sparse:
         sparse.truncate(16 * count)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InputError, match="at most 67,108,864"):
         read_header(file)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_no_file_or_no_regular_one(tmp_path: Path) -> None:
