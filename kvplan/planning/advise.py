@@ -20,7 +20,7 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
     """The changes that raise the requests held: those that reach the target first, cheap first.
 
     Advice is for a plan that falls short; one that fits gets none. Pairs of changes are tried
-    only where no single one that keeps context and replicas reaches the target.
+    where they can spare devices that a single change would need to reach the target.
     """
     if plan.verdict != "does_not_fit" or plan.capacity is None:
         return ()
@@ -36,45 +36,48 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
     )
     trials = list(single_changes(case))
     tried = _try_all(case, trials)
-    if not any(held >= case.target and not trial.last_resort for trial, held, _ in tried):
-        tried += _try_all(case, list(pairs_of(trials)))
+    enough = [t.gpus for t, held, _ in tried if held >= case.target and not t.last_resort]
+    pairs = [pair for pair in pairs_of(trials) if not enough or pair.gpus < min(enough)]
+    tried += _try_all(case, pairs)
     return tuple(advice for *_, advice in sorted(tried, key=lambda entry: _rank(case, *entry[:2])))
 
 
-def _rank(case: Case, trial: Trial, held: int) -> tuple[bool, int, bool]:
+def _rank(case: Case, trial: Trial, held: int) -> tuple[bool, int, int]:
     """Among those that reach the target the gentler first, among the others the larger gain."""
     if held >= case.target:
-        return (False, trial.gpus, trial.last_resort)
-    return (True, -held, trial.last_resort)
+        return (False, int(trial.last_resort), trial.gpus)
+    return (True, -held, trial.gpus)
 
 
 def _try_all(case: Case, trials: list[Trial]) -> list[tuple[Trial, int, Advice]]:
     """Those that help: the trial, the requests it holds, and the words for it."""
     helping = []
+    climbed = set[str]()
     for trial in trials:
+        if trial.ladder in climbed:
+            continue
         figures = _try(case, trial)
         if figures is not None and figures.requests > case.capacity.requests:
             helping.append((trial, figures.requests, _advice(case, trial, figures)))
+            if trial.ladder and figures.requests >= case.target:
+                climbed.add(trial.ladder)
     return helping
 
 
 def _try(case: Case, trial: Trial) -> Figures | None:
     """Capacity under the change, or None if the engine (or the format) would refuse it."""
     try:
-        changed = _changed(case.setup, trial)
+        changed = _changed(case.setup, trial, case.context if case.longest else case.setup.context)
         if changed.parallelism.gpus > MAX_RANKS:
             return None
         prepared = case.engine.prepare(changed)
     except (RefusedError, UsageError):
         return None
-    length = trial.context or case.context
-    if case.longest and not trial.context:
-        length = max(1, prepared.longest_context())
-    figures = prepared.figures(length)
+    figures = prepared.figures(trial.context or case.context)
     return figures if figures.starts else None
 
 
-def _changed(setup: Setup, trial: Trial) -> Setup:
+def _changed(setup: Setup, trial: Trial, context: int | None) -> Setup:
     change = trial.change
     parallel = {name: n for name, n in change.items() if name in Parallelism.model_fields}
     model = setup.model
@@ -85,7 +88,7 @@ def _changed(setup: Setup, trial: Trial) -> Setup:
         model=model,
         kv_dtype=change.get("kv_dtype", setup.kv_dtype),
         parallelism=setup.parallelism.model_copy(update=parallel),
-        context=trial.context or setup.context,
+        context=trial.context or context,
         options={**setup.options, **trial.options},
     )
 
@@ -95,7 +98,7 @@ def _advice(case: Case, trial: Trial, figures: Figures) -> Advice:
     reached = "enough" if figures.requests >= case.target else "not enough alone"
     return Advice(
         action=trial.action,
-        change=dict(trial.change),
+        change={"context": case.context, **trial.change} if case.longest else dict(trial.change),
         gain=Gain(
             requests=figures.requests - capacity.requests,
             tokens=figures.tokens * int(trial.change.get("dp", dp)) - capacity.tokens * dp,

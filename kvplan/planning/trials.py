@@ -45,6 +45,7 @@ class Trial:
         context: A shorter length to plan for, or None for the one that was asked.
         gpus: Devices it adds.
         last_resort: It changes what was asked for, or only multiplies what there is.
+        ladder: Steps of one name go on only until one of them reaches the target.
         pairs: It may be combined with another change.
     """
 
@@ -55,6 +56,7 @@ class Trial:
     context: int | None = None
     gpus: int = 0
     last_resort: bool = False
+    ladder: str | None = None
     pairs: bool = False
 
 
@@ -70,10 +72,16 @@ def single_changes(case: Case) -> Iterator[Trial]:
 def _more_seqs(case: Case) -> Iterator[Trial]:
     if any(reason.code == "max_num_seqs" for reason in case.plan.reasons):
         seqs = -(-case.target // case.setup.parallelism.dp)
+        options = {"max_num_seqs": seqs}
+        if seqs > case.plan.engine.options.get("max_num_batched_tokens", seqs):
+            # The engine refuses fewer batched tokens than requests.
+            options["max_num_batched_tokens"] = seqs
+        shown = ", ".join(f"{name}={value:,}" for name, value in options.items())
         yield Trial(
-            action=f"Admit more requests at once: max_num_seqs={seqs:,}",
-            change={"engine_options": {"max_num_seqs": seqs}},
-            options={"max_num_seqs": seqs},
+            action=f"Admit more requests at once: {shown}",
+            change={"engine_options": options},
+            options=options,
+            pairs=True,
             cost="A larger sampling buffer, which the gain accounts for.",
         )
 
@@ -102,15 +110,8 @@ def _formats(setup: Setup) -> Iterator[Trial]:
 
 def _more_gpus(case: Case) -> Iterator[Trial]:
     parallel = case.setup.parallelism
-    tp = parallel.tp * 2
-    if case.setup.kv_budget is None and tp <= MAX_TP:
-        yield Trial(
-            action=f"Split over {tp} GPUs instead of {parallel.tp} (tensor parallel)",
-            change={"tp": tp},
-            gpus=parallel.gpus,
-            pairs=True,
-            cost=f"{parallel.gpus} more GPUs, and more traffic between them.",
-        )
+    if case.setup.kv_budget is None:
+        yield from _wider(case)
     held = case.capacity.requests // parallel.dp
     if held and case.asked:
         dp = -(-case.target // held)
@@ -120,8 +121,35 @@ def _more_gpus(case: Case) -> Iterator[Trial]:
             change={"dp": dp},
             gpus=added,
             last_resort=True,
-            cost=f"{added} more GPUs.",
+            cost=f"{_gpus(added)}.",
         )
+
+
+def _wider(case: Case) -> Iterator[Trial]:
+    """More ranks a replica: twice, four times ... as many; and twice as many stages."""
+    parallel = case.setup.parallelism
+    tp = parallel.tp * 2
+    while tp <= MAX_TP:
+        added = (tp - parallel.tp) * parallel.pp * parallel.dp
+        yield Trial(
+            action=f"Split over {tp} GPUs instead of {parallel.tp} (tensor parallel)",
+            change={"tp": tp},
+            gpus=added,
+            ladder="tp",
+            pairs=tp == parallel.tp * 2,
+            cost=f"{_gpus(added)}, and more traffic between them.",
+        )
+        tp *= 2
+    yield Trial(
+        action=f"Split the layers over {parallel.pp * 2} stages (pipeline parallel)",
+        change={"pp": parallel.pp * 2},
+        gpus=parallel.gpus,
+        cost=f"{_gpus(parallel.gpus)}, and bubbles between the stages.",
+    )
+
+
+def _gpus(count: int) -> str:
+    return "1 more GPU" if count == 1 else f"{count:,} more GPUs"
 
 
 def _utilization(case: Case) -> Iterator[Trial]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from kvplan.engines import runtime
 from kvplan.engines.base import Answer, Figures, Setup, parse_version
 from kvplan.engines.vllm import answer as answers
 from kvplan.engines.vllm import groups, history, kv_dtypes, memory, pages, settings
@@ -88,6 +89,11 @@ class VllmDeployment:
             return 0
         rank = self.stages[self.fullest]
         return rank.device.total - rank.requested - rank.beside
+
+    @property
+    def beyond_calibration(self) -> bool:
+        """Whether runtime memory rests on starts of older releases alone."""
+        return runtime.is_beyond(parse_version(self.version))
 
     @cached_property
     def left(self) -> int:

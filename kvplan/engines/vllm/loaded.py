@@ -6,10 +6,12 @@ Each effect was seen in start-up logs (``validation/weights.py``) and read in vL
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from kvplan.engines.base import Version
 from kvplan.ledger import Draft
 from kvplan.models.formats import ceil_div, round_up
+from kvplan.models.identity import ById
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import RankLayout, Weight
 
@@ -46,10 +48,21 @@ def loaded_lines(
         sm: The device's compute capability.
         at: The release.
     """
+    unpadded = sm[0] == _UNPADDED_MAJOR and at >= _UNPADDED_SINCE
+    return _lines(ById(model), element_bytes, layout, unpadded)
+
+
+@lru_cache(maxsize=1024)
+def _lines(
+    model: ById[ModelSpec],
+    element_bytes: int,
+    layout: RankLayout,
+    unpadded: bool,  # noqa: FBT001 - a key of the cache, never called by hand
+) -> tuple[Draft, ...]:
     lines = (
-        *_rotary(model, element_bytes),
-        *_absorbed(model, element_bytes, layout),
-        *_padding(model, layout, sm, at),
+        *_rotary(model.value, element_bytes),
+        *_absorbed(model.value, element_bytes, layout),
+        *(() if unpadded else _padding(model.value, layout)),
     )
     return tuple(line for line in lines if line.value())
 
@@ -96,11 +109,7 @@ def _is_absorbed(weight: Weight) -> bool:
     )
 
 
-def _padding(
-    model: ModelSpec, layout: RankLayout, sm: tuple[int, int], at: Version
-) -> Iterator[Draft]:
-    if sm[0] == _UNPADDED_MAJOR and at >= _UNPADDED_SINCE:
-        return
+def _padding(model: ModelSpec, layout: RankLayout) -> Iterator[Draft]:
     start, stop = layout.layers
     for weight in filter(_is_packed_down, model.weights):
         hidden, width = weight.shape[0], ceil_div(weight.shape[1], layout.tp_of("experts"))

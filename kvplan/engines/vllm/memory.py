@@ -6,6 +6,7 @@ Source: vLLM 0.33.0, determine_available_memory in vllm/v1/worker/gpu_worker.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -86,15 +87,15 @@ class RankMemory:
 def rank_memory(rank: RankInputs) -> RankMemory:
     """All lines of one rank and what they leave for the cache."""
     band = runtime.vllm_band(rank.version)
-    graphs = _graphs(rank, band)
     nccl = _nccl(rank)
+    utilization = rank.settings.gpu_memory_utilization
+    requested = requested_bytes(rank.device.total, utilization)
+    graphs = _graphs(rank, band, rank.device.total - requested)
     in_budget = (graphs if rank.rules.graphs_in_budget else ()) + (
         nccl if rank.rules.nccl_in_budget else ()
     )
     budget = (*_weights(rank), _activation(rank, band), _non_torch(rank, band), *in_budget)
     beside = (_context(), *nccl, *graphs)
-    utilization = rank.settings.gpu_memory_utilization
-    requested = requested_bytes(rank.device.total, utilization)
     return RankMemory(
         device=rank.device,
         utilization=utilization,
@@ -155,8 +156,12 @@ def _weight_line(
 ) -> Draft:
     terms: list[str] = []
     inputs: dict[str, int | float] = {}
+    seen: Counter[str] = Counter()
     for part in parts:
         name = identifier(part.format)
+        seen[name] += 1
+        if seen[name] > 1:  # formats of one name may differ in bits or groups
+            name = f"{name}_{seen[name]}"
         if part.bytes_per_element is None:
             inputs[f"packed_{name}_bytes"] = part.bytes
             terms.append(f"packed_{name}_bytes")
@@ -246,11 +251,25 @@ def _non_torch(rank: RankInputs, band: runtime.RuntimeBand) -> Draft:
     return _gib_line("non_torch", "budget", fitted, band.source)
 
 
-def _graphs(rank: RankInputs, band: runtime.RuntimeBand) -> tuple[Draft, ...]:
+def _graphs(rank: RankInputs, band: runtime.RuntimeBand, beside_budget: int) -> tuple[Draft, ...]:
     if rank.settings.enforce_eager:
         return ()
-    section: Section = "budget" if rank.rules.graphs_in_budget else "outside"
-    return (_gib_line("cuda_graphs", section, band.graphs_gib, band.source),)
+    if rank.rules.graphs_in_budget:
+        return (_gib_line("cuda_graphs", "budget", band.graphs_gib, band.source),)
+    # Outside the budget they take what capture finds there: a figure fitted on large cards must
+    # not call a start impossible that a small one makes every day.
+    taken = (_context(), *(() if rank.rules.nccl_in_budget else _nccl(rank)))
+    room = max(0, beside_budget - sum(draft.value() for draft in taken))
+    return (
+        _fitted(
+            "cuda_graphs",
+            "outside",
+            "min(ceil(cuda_graphs_gib * gib), room_bytes)",
+            {"gib": GIB, "room_bytes": room},
+            varied={"cuda_graphs_gib": band.graphs_gib},
+            source=band.source,
+        ),
+    )
 
 
 def _context() -> Draft:

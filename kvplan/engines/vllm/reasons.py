@@ -29,6 +29,7 @@ def collect(
         found += _too_little(deployment, context, concurrency, capacity)
     found += _uncertain(deployment, context, concurrency, verdict)
     found += _context(deployment, context)
+    found += _null_block(deployment, context, verdict, capacity)
     found += _coverage(deployment)
     found += _outside(deployment, ledger)
     found += (Reason(code="model_note", message=note) for note in deployment.setup.model.notes)
@@ -49,7 +50,7 @@ def _too_little(
                 f"Weights ({format_bytes(weights)}) and runtime memory leave no room for a KV "
                 f"cache: {format_bytes(-available)} are missing on each GPU."
             ),
-            hint="More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU.",
+            hint=_smaller(deployment),
         )
     elif deployment.left < 0:
         pool = capacity.blocks * capacity.bytes_per_block
@@ -75,15 +76,15 @@ def _too_little(
             ),
             hint=f"--max-model-len {capacity.max_context}"
             if capacity.max_context
-            else "More GPUs or a smaller weight format.",
+            else _smaller(deployment),
         )
     elif concurrency is not None and capacity.requests < concurrency:
-        yield _too_many(deployment, context, concurrency, capacity)
+        yield from _too_many(deployment, context, concurrency, capacity)
     if deployment.outside_left < 0:
         yield Reason(
             code="outside_budget_overdrawn",
             message=(
-                f"CUDA context, communication buffers and graphs need "
+                f"What the budget does not count ({_outside_names(deployment)}) needs "
                 f"{format_bytes(-deployment.outside_left)} more than "
                 f"gpu_memory_utilization {deployment.settings.gpu_memory_utilization} leaves."
             ),
@@ -91,28 +92,46 @@ def _too_little(
         )
 
 
+def _smaller(deployment: VllmDeployment) -> str:
+    if deployment.setup.model.quantization is not None:
+        return "More GPUs (--tp, --pp) or a larger GPU."
+    return "More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU."
+
+
+def _outside_names(deployment: VllmDeployment) -> str:
+    if deployment.stages is None:
+        return ""
+    outside = deployment.stages[deployment.fullest].outside
+    return ", ".join(draft.name for draft in outside)
+
+
 def _too_many(
     deployment: VllmDeployment, context: int, concurrency: int, capacity: Capacity
-) -> Reason:
+) -> Iterator[Reason]:
+    """The limit that binds first, then the other if it would bind too."""
     replicas = deployment.parallelism.dp
     by_memory = (capacity.blocks - 1) // deployment.pool.request_blocks(context) * replicas
-    if by_memory >= concurrency:
-        return Reason(
+    if capacity.requests < by_memory:
+        seqs = -(-concurrency // replicas)
+        batched = deployment.settings.max_num_batched_tokens
+        both = f" -o max_num_batched_tokens={seqs}" if seqs > batched else ""
+        yield Reason(
             code="max_num_seqs",
             message=(
-                f"The cache would hold {format_count(by_memory)} requests, but max_num_seqs "
-                f"admits {format_count(capacity.requests)}."
+                f"max_num_seqs admits {format_count(capacity.requests)} requests; the cache "
+                f"would hold {format_count(by_memory)}."
             ),
-            hint=f"-o max_num_seqs={-(-concurrency // replicas)}",
+            hint=f"-o max_num_seqs={seqs}{both}",
         )
-    return Reason(
-        code="kv_cache_full",
-        message=(
-            f"The KV cache runs out first: it holds {format_count(capacity.requests)} requests of "
-            f"{format_count(context)} tokens, {format_count(concurrency)} were asked for."
-        ),
-        hint="Requests beyond that wait or are preempted; see what to change.",
-    )
+    if by_memory < concurrency:
+        yield Reason(
+            code="kv_cache_full",
+            message=(
+                f"The KV cache holds {format_count(by_memory)} requests of "
+                f"{format_count(context)} tokens, {format_count(concurrency)} were asked for."
+            ),
+            hint="Requests beyond that wait or are preempted; see what to change.",
+        )
 
 
 def _uncertain(
@@ -159,6 +178,20 @@ def _context(deployment: VllmDeployment, context: int) -> Iterator[Reason]:
     )
 
 
+def _null_block(
+    deployment: VllmDeployment, context: int, verdict: Verdict, capacity: Capacity
+) -> Iterator[Reason]:
+    if verdict == "fits" and capacity.requests == 0:
+        yield Reason(
+            code="null_block_counted",
+            message=(
+                f"vLLM {deployment.version} counts its null block as usable and starts, but the "
+                f"pool is one block short of a request of {format_count(context)} tokens."
+            ),
+            hint=f"Plan for {format_count(max(1, context - capacity.block_size))} tokens.",
+        )
+
+
 def _coverage(deployment: VllmDeployment) -> Iterator[Reason]:
     if history.is_newer_than_modelled(deployment.version):
         yield Reason(
@@ -167,6 +200,15 @@ def _coverage(deployment: VllmDeployment) -> Iterator[Reason]:
                 f"vLLM {deployment.version} is newer than the newest release modelled "
                 f"({history.NEWEST}); its rules are taken from that."
             ),
+        )
+    if deployment.stages is not None and deployment.beyond_calibration:
+        yield Reason(
+            code="runtime_not_calibrated",
+            message=(
+                f"Runtime memory was fitted on starts of other releases than vLLM "
+                f"{deployment.version}; its range is widened."
+            ),
+            hint="Measure a start on the target machine.",
         )
     gpu = deployment.setup.gpu
     if gpu.vendor not in ("nvidia", "custom"):
@@ -190,7 +232,7 @@ def _outside(deployment: VllmDeployment, ledger: tuple[LedgerLine, ...]) -> Iter
         return
     outside = {draft.name for draft in deployment.stages[deployment.fullest].outside}
     high = sum(line.high - line.bytes for line in ledger if line.name in outside)
-    if unused.bytes < high:
+    if unused.bytes <= high:
         yield Reason(
             code="outside_budget_tight",
             message=(

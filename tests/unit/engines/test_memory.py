@@ -220,7 +220,7 @@ def test_the_range_takes_in_what_the_device_may_have() -> None:
 
 
 def test_the_ends_of_the_range_are_the_ends_of_every_line() -> None:
-    (rank,) = stages(tp=2)
+    (rank,) = stages(tp=2, version="0.30.0")
     high = {
         "activation_peak": 20 * 1024 * 32_000,
         "non_torch": 2.5 * GIB,
@@ -275,6 +275,23 @@ def test_weights_are_as_sure_as_their_source() -> None:
         (rank,) = stages(toy(full(), checkpoint=checkpoint))
         line = lines(rank)["weights.mlp"]
         assert (line.source, line.confidence) == (source, confidence)
+
+
+def test_formats_of_one_name_are_told_apart() -> None:
+    """GPTQ with eight bits for some modules: each counts with its own bytes."""
+
+    def packed(bits: int) -> Weight:
+        stored = NumberFormat(
+            name="gptq", bits=bits, block_rows=1, block_columns=128, scale_bytes=2, source=""
+        )
+        return Weight(
+            name=f"{bits}.weight", component="mlp", shape=(64, 128), layers=(0,), format=stored
+        )
+
+    (rank,) = stages(toy(full(), weights=(packed(4), packed(8))))
+    line = lines(rank)["weights.mlp"]
+    assert line.formula == "packed_gptq_bytes + packed_gptq_2_bytes"
+    assert line.value() == 64 * (64 + 2) + 64 * (128 + 2)
 
 
 def test_a_float32_checkpoint_is_held_in_what_it_computes_in() -> None:

@@ -74,26 +74,32 @@ def gpus_added(plan: Plan, advice: Advice) -> int:
 
 
 def check_order(plan: Plan, target: int) -> None:
-    """Those that are enough first, fewer GPUs first; then the others, the larger gain first."""
+    """Those that are enough first, without last resorts and with few GPUs first; then by gain."""
     assert plan.capacity is not None
     held = [plan.capacity.requests + advice.gain.requests for advice in plan.advice]
     enough = [requests >= target for requests in held]
     assert enough == sorted(enough, reverse=True)
     sufficient = [
-        (gpus_added(plan, advice), bool(LAST_RESORT & set(advice.change)))
+        (bool(changed(plan, advice) & LAST_RESORT), gpus_added(plan, advice))
         for advice, is_enough in zip(plan.advice, enough, strict=True)
         if is_enough
     ]
     assert sufficient == sorted(sufficient)
     rest = [requests for requests, is_enough in zip(held, enough, strict=True) if not is_enough]
     assert rest == sorted(rest, reverse=True)
-    pairs = [advice for advice in plan.advice if is_pair(advice)]
-    singles = [
-        is_enough
+    added = [
+        (is_pair(advice), gpus_added(plan, advice))
         for advice, is_enough in zip(plan.advice, enough, strict=True)
-        if not is_pair(advice) and not LAST_RESORT & set(advice.change)
+        if is_enough and not LAST_RESORT & changed(plan, advice)
     ]
-    assert not (pairs and any(singles))
+    singles = [gpus for pair, gpus in added if not pair]
+    assert all(gpus < min(singles) for pair, gpus in added if pair and singles)
+
+
+def changed(plan: Plan, advice: Advice) -> set[str]:
+    """What an advice changes; the planned length beside another change only states it."""
+    kept = advice.change.get("context") == plan.workload.context
+    return set(advice.change) - ({"context"} if kept else set())
 
 
 def is_pair(advice: Advice) -> bool:
@@ -125,8 +131,9 @@ def test_one_change_that_is_enough_makes_pairs_needless() -> None:
         {"kv_dtype": "fp8"},
         {"weights": "fp8"},
         {"weights": "awq"},
-        {"context": 7664},
         {"tp": 2},
+        {"pp": 2},
+        {"context": 7664},
         {"dp": 2},
         {"engine_options": {"gpu_memory_utilization": 0.95}},
     ]
@@ -140,6 +147,10 @@ def test_pairs_are_tried_where_no_change_is_enough() -> None:
         {"weights": "fp8", "tp": 2},
         {"kv_dtype": "fp8", "weights": "fp8"},
     ]
+    # Four GPUs alone would do; two with an 8-bit cache do too, and come first.
+    assert plan.advice[0] == pairs[0]
+    assert {"tp": 4} in actions(plan)
+    assert {"tp": 8} not in actions(plan)
     assert pairs[0].action == (
         "Store the KV cache in FP8, and split over 2 GPUs instead of 1 (tensor parallel)"
     )
@@ -280,15 +291,15 @@ def test_advice_does_not_cross_the_edge_of_the_card() -> None:
     assert {"engine_options": {"gpu_memory_utilization": 0.95}} in actions(larger)
 
 
-def test_the_longest_that_fits_moves_with_the_change() -> None:
-    """One request of the longest length; to hold five, they have to be shorter, or on more GPUs."""
+def test_the_longest_that_fits_is_kept_by_every_other_change() -> None:
+    """One request of the longest length; a gain counts requests of that very length."""
     plan = check(asked(context="auto", concurrency=5))
     assert plan.capacity is not None
     assert plan.capacity.requests == 1
-    assert {"dp": 5} in actions(plan)
-    assert any("context" in change for change in actions(plan))
-    # An 8-bit cache makes the length longer, and the number stays 1.
-    assert {"kv_dtype": "fp8"} not in actions(plan)
+    length = plan.workload.context
+    assert {"context": length, "dp": 5} in actions(plan)
+    assert {"context": length, "kv_dtype": "fp8"} in actions(plan)
+    assert any(change.get("context") != length for change in actions(plan))
 
 
 SMALL = st.sampled_from(
@@ -365,6 +376,10 @@ def test_single_changes_stand_with_the_gentlest_first() -> None:
         ["weights"],
         ["weights"],
         ["tp"],
+        ["tp"],
+        ["tp"],
+        ["tp"],
+        ["pp"],
         ["dp"],
         ["engine_options"],
     ]
@@ -379,8 +394,10 @@ def test_a_trial_says_what_it_is() -> None:
         )
     }  # fmt: skip
     assert {key for key, trial in trials.items() if trial.last_resort} == {("dp",), ("context",)}
-    assert {key for key, trial in trials.items() if trial.pairs} == {("kv_dtype",), ("tp",)}
-    assert trials["tp",].gpus == 6
+    assert {key for key, trial in trials.items() if trial.pairs} == {("kv_dtype",)}
+    assert trials["tp",].change["tp"] == 16
+    assert trials["tp",].gpus == 14 * 3
+    assert trials["pp",].gpus == 6
     assert trials["kv_dtype",].gpus == 0
 
 

@@ -226,9 +226,9 @@ def test_class_defaults_are_told_of() -> None:
         FilledDefault(field="rope", value="none", source="x"),
     )
     plan = planned(toy(full(), defaults=filled))
-    assert codes(plan) == ["class_defaults"]
-    assert plan.reasons[0].message.endswith("class: head_dim = 128; rope = none.")
-    assert plan.reasons[0].hint == "kvplan models explain shows where each default is stated."
+    assert codes(plan) == ["runtime_not_calibrated", "class_defaults"]
+    assert plan.reasons[-1].message.endswith("class: head_dim = 128; rope = none.")
+    assert plan.reasons[-1].hint == "kvplan models explain shows where each default is stated."
 
 
 @pytest.mark.parametrize(
