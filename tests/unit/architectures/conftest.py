@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from kvplan.architectures import read_model
-from kvplan.models.facts import ModelFacts
-from kvplan.models.spec import ModelSpec
+from kvplan.architectures.entries import Catalogue
+from kvplan.architectures.headers import (
+    bytes_by_dtype,
+    exact_weights,
+    sort_tensors,
+    unknown_note,
+)
+from kvplan.models.facts import ModelFacts, TensorHeader
+from kvplan.models.spec import Checkpoint, ModelSpec
 
 Read = Callable[..., ModelSpec]
 
@@ -40,5 +47,29 @@ def read() -> Read:
 
     def reader(config: dict[str, Any], **facts: Any) -> ModelSpec:
         return read_model(ModelFacts(id="test/model", source="config.json", config=config, **facts))
+
+    return reader
+
+
+@pytest.fixture
+def read_some(read: Read) -> Read:
+    """Reads a configuration and some tensors, as if a checkpoint had no others."""
+
+    def reader(config: dict[str, Any], tensors: tuple[TensorHeader, ...]) -> ModelSpec:
+        spec = read(config)
+        found = sort_tensors(
+            tensors, Catalogue(spec.weights), layers=len(spec.layers), tied=spec.tied_embeddings
+        )
+        checkpoint = Checkpoint(
+            total_bytes=sum(tensor.size for tensor in tensors),
+            bytes_by_dtype=bytes_by_dtype(tensors),
+            source="headers",
+        )
+        update = {
+            "weights": exact_weights(found),
+            "notes": spec.notes + unknown_note(found.unknown),
+            "checkpoint": checkpoint,
+        }
+        return spec.model_copy(update=update)
 
     return reader

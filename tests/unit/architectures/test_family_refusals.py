@@ -126,3 +126,17 @@ def test_gpt2_with_cross_attention_is_refused(read: Read) -> None:
     config = {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12}
     with pytest.raises(NotModelledError, match="cross-attention"):
         read({**config, "vocab_size": 50257, "add_cross_attention": True})
+
+
+@pytest.mark.parametrize(
+    ("model_type", "offered"),
+    [("rumba", None), ("lama", "llama"), ("qwen33", "qwen3"), ("a_new_thing", None)],
+)
+def test_only_a_type_that_is_much_alike_is_offered(
+    read: Read, model_type: str, offered: str | None
+) -> None:
+    with pytest.raises(NotModelledError) as caught:
+        read({"model_type": model_type})
+    hint = caught.value.hint or ""
+    assert ("Did you mean" in hint or "related family" in hint) == (offered is not None)
+    assert (offered or "") in hint

@@ -147,6 +147,28 @@ def test_towers_stay_in_their_own_file(read: Read) -> None:
     assert {weight.format for weight in spec.weights if weight.place == "tower"} == {None}
 
 
+@pytest.mark.parametrize(
+    ("seeing", "reading"),
+    [
+        ("Qwen--Qwen2-VL-7B-Instruct", "Qwen--Qwen2-7B-Instruct"),
+        ("Qwen--Qwen2.5-VL-7B-Instruct", "Qwen--Qwen2.5-7B"),
+        ("Qwen--Qwen3-VL-8B-Instruct", "Qwen--Qwen3-8B"),
+        ("Qwen--Qwen3-VL-30B-A3B-Instruct", "Qwen--Qwen3-30B-A3B"),
+    ],
+)
+def test_a_model_that_sees_has_the_types_of_the_one_that_only_reads(
+    read: Read, shared: Path, seeing: str, reading: str
+) -> None:
+    plain, other = (
+        read(json.loads((shared / "configs" / name / "config.json").read_text("utf-8")))
+        for name in (seeing, reading)
+    )
+    bf16 = PLAIN["bfloat16"]
+    sizes = stored_bytes(quantize(plain, "gguf:Q4_K_M").weights, bf16)
+    assert sizes.pop("vision") == stored_bytes(plain.weights, bf16)["vision"]
+    assert sizes == stored_bytes(quantize(other, "gguf:Q4_K_M").weights, bf16)
+
+
 def test_ranks_hold_whole_blocks(read: Read) -> None:
     spec = as_gguf(read(LLAMA), "Q4_K_M")
     whole, half = (

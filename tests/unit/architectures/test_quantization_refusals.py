@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -173,12 +174,19 @@ def test_settings_that_make_no_sense(read: Read, settings: object) -> None:
 
 
 def test_headers_make_up_for_a_scheme_that_is_not_modelled(read: Read) -> None:
-    packed = TensorHeader(
-        name="model.layers.0.mlp.down_proj.q_weight", dtype="I32", shape=(12288, 512), size=25165824
-    )
+    tensors: list[TensorHeader] = []
+    for weight in read(QWEN3_8B).weights:
+        packed = weight.name.endswith("_proj.weight")
+        name = weight.name.replace(".weight", ".q_weight") if packed else weight.name
+        size = math.prod(weight.shape) // 2 if packed else 2 * math.prod(weight.shape)
+        shape, dtype = ((size // 4, 1), "I32") if packed else (weight.shape, "BF16")
+        names = [f"model.layers.{layer}.{name}" for layer in weight.layers] or [name]
+        tensors += [TensorHeader(name=n, dtype=dtype, shape=shape, size=size) for n in names]
     config = {**QWEN3_8B, "quantization_config": {"quant_method": "exl2"}}
-    spec = read(config, tensors=(packed,))
+    spec = read(config, tensors=tuple(tensors))
     assert spec.quantization == "exl2"
     assert sum(weight.stored_bytes(weight.format) for weight in spec.weights if weight.format) == (
-        packed.size
+        sum(tensor.size for tensor in tensors)
     )
+    with pytest.raises(NotModelledError, match="exl2"):
+        read(config, tensors=tuple(tensors[:9]))

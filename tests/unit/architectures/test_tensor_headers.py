@@ -115,14 +115,14 @@ def test_a_fused_matrix_shards_by_its_parts(read: Read) -> None:
     ]
 
 
-def test_gpt2_stores_inputs_first_and_masks(read: Read) -> None:
+def test_gpt2_stores_inputs_first_and_masks(read_some: Read) -> None:
     config = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 1, "vocab_size": 100}
     tensors = (
         header("h.0.attn.c_attn.weight", (64, 192)),
         header("h.0.attn.bias", (1, 1, 1024, 1024), "F32"),
         header("wte.weight", (100, 64)),
     )
-    spec = read({**config, "dtype": "bfloat16"}, tensors=tensors)
+    spec = read_some({**config, "dtype": "bfloat16"}, tensors=tensors)
     assert by_component(spec) == {"attention": 2 * 64 * 192, "embedding": 2 * 6400}
     assert {w.shape for w in spec.weights if w.component == "attention"} == {(64, 64)}
     assert spec.checkpoint is not None
@@ -155,7 +155,7 @@ def test_packed_tensors_are_bytes_not_elements(read: Read) -> None:
     )
 
 
-def test_block_scales_are_no_parameters(read: Read) -> None:
+def test_block_scales_are_no_parameters(read_some: Read) -> None:
     config = {**COMMON, "model_type": "llama"}
     name = "model.layers.0.mlp.down_proj"
     tensors = (
@@ -163,22 +163,22 @@ def test_block_scales_are_no_parameters(read: Read) -> None:
         header(f"{name}.weight_scale_inv", (2, 4), "F32"),
         header("model.layers.0.self_attn.k_proj.k_scale", (), "F32"),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     assert spec.parameters_total == 256 * 512
     assert by_component(spec) == {"mlp": 256 * 512 + 32, "attention": 4}
     scale = next(w for w in spec.weights if w.name.endswith("k_scale"))
     assert scale.sharding == "replicated"
 
 
-def test_scales_that_heads_do_not_divide_are_on_every_rank(read: Read) -> None:
+def test_scales_that_heads_do_not_divide_are_on_every_rank(read_some: Read) -> None:
     """One block of 128 rows covers two KV heads of 64: half a row of scales is no row."""
     name = "model.layers.0.self_attn.k_proj.weight_scale_inv"
-    spec = read({**COMMON, "model_type": "llama"}, tensors=(header(name, (1, 2), "F32"),))
+    spec = read_some({**COMMON, "model_type": "llama"}, tensors=(header(name, (1, 2), "F32"),))
     layout = RankLayout(tp=2, layers=(0, 4))
     assert rank_bytes(spec.weights, PLAIN["bfloat16"], layout, tied=False) == {"attention": 8}
 
 
-def test_nvfp4_weights_are_two_elements_a_byte(read: Read) -> None:
+def test_nvfp4_weights_are_two_elements_a_byte(read_some: Read) -> None:
     name = "model.layers.0.mlp.down_proj"
     tensors = (
         header(f"{name}.weight", (256, 256), "U8"),
@@ -186,12 +186,12 @@ def test_nvfp4_weights_are_two_elements_a_byte(read: Read) -> None:
         header(f"{name}.weight_scale_2", (), "F32"),
         header(f"{name}.input_scale", (), "F32"),
     )
-    spec = read({**COMMON, "model_type": "llama"}, tensors=tensors)
+    spec = read_some({**COMMON, "model_type": "llama"}, tensors=tensors)
     assert spec.parameters_total == 256 * 512
     assert by_component(spec) == {"mlp": 256 * 256 + 256 * 32 + 8}
 
 
-def test_gpt_oss_experts_in_one_tensor(read: Read) -> None:
+def test_gpt_oss_experts_in_one_tensor(read_some: Read) -> None:
     config = {**COMMON, "model_type": "gpt_oss", "sliding_window": 16}
     name = "model.layers.0.mlp.experts"
     tensors = (
@@ -201,7 +201,7 @@ def test_gpt_oss_experts_in_one_tensor(read: Read) -> None:
         header(f"{name}.down_proj", (4, 512, 256)),
         header("model.layers.0.self_attn.sinks", (8,)),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     experts = {w.name: w for w in spec.weights if w.component == "experts"}
     blocks = experts["mlp.experts.gate_up_proj.weight_packed"]
     assert (blocks.copies, blocks.active_copies, blocks.parameters) == (4, 2, 4 * 1024 * 256)
@@ -211,7 +211,7 @@ def test_gpt_oss_experts_in_one_tensor(read: Read) -> None:
     assert by_component(spec)["experts"] == sum(t.size for t in tensors) - 16
 
 
-def test_layers_beyond_the_last_are_draft_modules(read: Read) -> None:
+def test_layers_beyond_the_last_are_draft_modules(read_some: Read) -> None:
     config = {**COMMON, "model_type": "deepseek_v3", "n_routed_experts": 4, "q_lora_rank": 64}
     tensors = (
         header("model.layers.3.input_layernorm.weight", (256,)),
@@ -222,7 +222,7 @@ def test_layers_beyond_the_last_are_draft_modules(read: Read) -> None:
         header("model.layers.4.mlp.experts.1.up_proj.weight", (2048, 256)),
         header("model.layers.3.mlp.gate.e_score_correction_bias", (4,), "F32"),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     assert by_component(spec) == {
         "norms": 512,
         "mtp": 512 + 2 * 256 * 512 + 2 * 1000 * 256 + 2 * 2 * 2048 * 256,
@@ -235,7 +235,7 @@ def test_layers_beyond_the_last_are_draft_modules(read: Read) -> None:
 
 
 @pytest.mark.parametrize("branch", ["mtp.0.", "model.mtp.layers.0."])
-def test_draft_modules_in_a_branch_of_their_own_are_no_layers(read: Read, branch: str) -> None:
+def test_draft_modules_in_a_branch_of_their_own_are_no_layers(read_some: Read, branch: str) -> None:
     """They count from 0 again, and would add to the decoder's first layer."""
     config = {**COMMON, "model_type": "deepseek_v3", "n_routed_experts": 4, "q_lora_rank": 64}
     tensors = (
@@ -243,29 +243,30 @@ def test_draft_modules_in_a_branch_of_their_own_are_no_layers(read: Read, branch
         header(f"{branch}input_layernorm.weight", (256,)),
         header("mtp.norm.weight", (256,)),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     assert by_component(spec) == {"norms": 512, "mtp": 1024}
     loaded = rank_bytes(spec.weights, PLAIN["bfloat16"], RankLayout(layers=(0, 4)), tied=False)
     assert loaded == {"norms": 512}
 
 
-def test_a_tied_head_that_is_stored_is_not_loaded(read: Read) -> None:
+def test_a_tied_head_that_is_stored_is_not_loaded(read_some: Read) -> None:
     """Falcon and many fine-tunes keep both copies on disk."""
     config = {**COMMON, "model_type": "llama", "tie_word_embeddings": True}
     tensors = (
         header("model.embed_tokens.weight", (1000, 256)),
         header("lm_head.weight", (1000, 256)),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     assert by_component(spec) == {"embedding": 512_000}
     assert spec.checkpoint is not None
     assert spec.checkpoint.total_bytes == 1_024_000
     assert (
-        read({**config, "tie_word_embeddings": False}, tensors=tensors).parameters_total == 512_000
+        read_some({**config, "tie_word_embeddings": False}, tensors=tensors).parameters_total
+        == 512_000
     )
 
 
-def test_a_tower_is_no_layer_of_the_decoder(read: Read) -> None:
+def test_a_tower_is_no_layer_of_the_decoder(read_some: Read) -> None:
     text = {"model_type": "gemma3_text", "hidden_size": 256, "sliding_window": 64}
     vision = {"hidden_size": 128, "intermediate_size": 64, "vision_use_head": False}
     config = {"model_type": "gemma3", "text_config": text, "vision_config": vision}
@@ -278,7 +279,7 @@ def test_a_tower_is_no_layer_of_the_decoder(read: Read) -> None:
         header("multi_modal_projector.mm_soft_emb_norm.weight", (128,)),
         header("language_model.model.layers.0.self_attn.q_norm.weight", (256,)),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     assert by_component(spec) == {
         "vision": sum(tensor.size for tensor in tensors) - 512,
         "attention": 512,
@@ -288,23 +289,25 @@ def test_a_tower_is_no_layer_of_the_decoder(read: Read) -> None:
     assert (projection.place, projection.copies, projection.sharding) == ("tower", 2, "column")
 
 
-def test_unknown_tensors_are_counted_and_named(read: Read) -> None:
+def test_unknown_tensors_are_counted_and_named(read_some: Read) -> None:
     names = [f"model.layers.0.extra_{index}.weight" for index in range(7)]
-    spec = read({**COMMON, "model_type": "llama"}, tensors=tuple(header(n, (8, 8)) for n in names))
+    spec = read_some(
+        {**COMMON, "model_type": "llama"}, tensors=tuple(header(n, (8, 8)) for n in names)
+    )
     assert by_component(spec) == {"other": 7 * 128}
     assert spec.parameters_total == 7 * 64
     assert names[0] in spec.notes[0]
     assert "and 2 more" in spec.notes[0]
 
 
-def test_odd_headers_do_not_break(read: Read) -> None:
+def test_odd_headers_do_not_break(read_some: Read) -> None:
     tensors = (
         TensorHeader(name="", dtype="F4", shape=(3,), size=2),
         TensorHeader(name="model.layers.0.self_attn.k_proj.weight", dtype="X", shape=(), size=5),
         TensorHeader(name="empty", dtype="F32", shape=(0, 4), size=0),
         TensorHeader(name="model.layers.99999.mlp.up_proj.weight", dtype="F32", shape=(1,), size=4),
     )
-    spec = read({**COMMON, "model_type": "llama"}, tensors=tensors)
+    spec = read_some({**COMMON, "model_type": "llama"}, tensors=tensors)
     assert sum(by_component(spec).values()) == 11
 
 
@@ -401,7 +404,7 @@ def test_headers_of_hybrids_give_the_inventory_back(read: Read, config: Config) 
         assert parts[0] == parts[1]
 
 
-def test_a_draft_branch_is_no_layer_of_the_decoder(read: Read) -> None:
+def test_a_draft_branch_is_no_layer_of_the_decoder(read_some: Read) -> None:
     """Qwen 3.5 and Nemotron 3 count the layers of the module from 0 again."""
     config = {**COMMON, "model_type": "qwen3_next"}
     tensors = (
@@ -410,13 +413,13 @@ def test_a_draft_branch_is_no_layer_of_the_decoder(read: Read) -> None:
         header("mtp.fc.weight", (256, 512)),
         header("mtp.norm.weight", (256,)),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     assert by_component(spec) == {"attention": 262_144, "mtp": 2 * 262_144 + 512}
     assert spec.parameters_total == 256 * 512
     assert spec.notes == ()
 
 
-def test_both_halves_of_a_gate_in_one_tensor(read: Read) -> None:
+def test_both_halves_of_a_gate_in_one_tensor(read_some: Read) -> None:
     """Qwen 3.5 keeps all experts of a layer, gate above up, in one tensor."""
     config = {**COMMON, "model_type": "qwen3_5_moe_text", "shared_expert_intermediate_size": 128}
     tensors = (
@@ -424,7 +427,7 @@ def test_both_halves_of_a_gate_in_one_tensor(read: Read) -> None:
         header("model.language_model.layers.0.mlp.experts.down_proj", (4, 256, 128)),
         header("model.language_model.layers.0.mlp.shared_expert.gate_up_proj.weight", (256, 256)),
     )
-    spec = read(config, tensors=tensors)
+    spec = read_some(config, tensors=tensors)
     found = [(weight.component, weight.shape, weight.copies) for weight in spec.weights]
     assert found == [
         ("experts", (128, 256), 4),
