@@ -5,12 +5,12 @@ Nothing is imported until it is used: `import kvplan` costs what Python itself c
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from kvplan._version import __version__
 
+TYPE_CHECKING = False  # as type checkers know it; `typing` itself would have to be imported
 if TYPE_CHECKING:
+    from typing import Any
+
     from kvplan.api import size
     from kvplan.errors import KvplanError
     from kvplan.hardware import GpuSpec
@@ -32,6 +32,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'kvplan' has no attribute {name!r}")
+    import importlib  # noqa: PLC0415
+
     return getattr(importlib.import_module(home), name)
 
 

@@ -1,6 +1,6 @@
 """``python -m kvplan``: the same as the ``kvplan`` command."""
 
-from kvplan.cli.main import main
+from kvplan.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -132,6 +132,10 @@ class InternalError(KvplanError):
     exit_code = 70
 
 
+# Fewer characters are the start of too many names.
+_SHORTEST_START = 3
+
+
 def shown(value: Any, most: int = 60) -> str:
     """A value as a message can quote it: short, whatever it is.
 
@@ -148,14 +152,26 @@ def shown(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def nearest(name: str, known: Iterable[str], *, count: int = 3) -> str | None:
-    """Says which known names look like ``name``, or None if none does.
+def nearest(name: str, known: Iterable[str], *, count: int = 3, cutoff: float = 0.5) -> str | None:
+    """Says which known names look like ``name`` or start with it, or None if none does.
+
+    Args:
+        name: What was typed.
+        known: All the names there are.
+        count: Most names offered.
+        cutoff: How alike they have to be, from 0 to 1 (difflib's ratio).
 
     >>> nearest("H100-SMX", ["H100-SXM-80GB", "L4-24GB"])
     'Did you mean H100-SXM-80GB?'
+    >>> nearest("gpu_mem", ["gpu_memory_utilization", "block_size"])
+    'Did you mean gpu_memory_utilization?'
     """
     by_folded = {candidate.casefold(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.casefold()[:200], by_folded, n=count, cutoff=0.5)
-    if not close:
+    wanted = name.casefold()[:200]
+    longer = len(wanted) >= _SHORTEST_START
+    starting = sorted(folded for folded in by_folded if longer and folded.startswith(wanted))
+    close = difflib.get_close_matches(wanted, by_folded, n=count, cutoff=cutoff)
+    offered = list(dict.fromkeys((*starting, *close)))[:count]
+    if not offered:
         return None
-    return "Did you mean " + ", ".join(by_folded[folded] for folded in close) + "?"
+    return "Did you mean " + ", ".join(by_folded[folded] for folded in offered) + "?"

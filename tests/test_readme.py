@@ -56,7 +56,7 @@ def shown(full: str, old: str) -> str:
     """The output as the README shows it: cut where it was cut before."""
     if _CUT not in old:
         return full
-    kept = old.split(_CUT)[0].count("\n")
+    kept = old.split(_CUT, maxsplit=1)[0].count("\n")
     return "".join(full.splitlines(keepends=True)[:kept]) + f"{_CUT}\n"
 
 

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import re
 import sys
 from collections.abc import Callable
 
@@ -15,7 +17,13 @@ import typer
 from kvplan.cli.session import Session
 from kvplan.errors import KvplanError
 
-_BUG, _INTERRUPTED = 70, 130
+_USAGE, _BUG, _INTERRUPTED = 2, 70, 130
+# What the file system answers when no more can be written, whoever wrote.
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+# A word that somebody typed or a file holds is echoed in part; a line of an error has an end too.
+_LONGEST_WORD, _LONGEST_LINE, _MOST_LINES = 120, 600, 30
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
+_LONG_QUOTE = re.compile(rf"'[^']{{{_LONGEST_WORD + 1},}}'")
 
 
 def exit_code(command: Callable[[], int], session: Session) -> int:
@@ -35,7 +43,8 @@ def exit_code(command: Callable[[], int], session: Session) -> int:
     except typer.TyperException as error:
         code = _of_usage(error, session)
     except Exception as error:  # noqa: BLE001 - the last resort: whatever is left is a bug
-        code = _of_bug(error, session)
+        unwritable = isinstance(error, OSError) and error.errno in _UNWRITABLE
+        code = _of_stdout(error, session) if unwritable else _of_bug(error, session)
     return code
 
 
@@ -60,8 +69,18 @@ def _of_kvplan(error: KvplanError, session: Session) -> int:
 def _of_usage(error: typer.TyperException, session: Session) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "kvplan"
-    _explain(error.format_message(), f"`{command} --help` shows what there is.", session)
+    message = error.format_message().replace(": Value error, ", ": ")
+    _explain(message, f"`{command} --help` shows what there is.", session)
     return error.exit_code
+
+
+def _of_stdout(error: Exception, session: Session) -> int:
+    # What is still buffered would be tried again, and complained of, when Python ends.
+    _silence()
+    reason = getattr(error, "strerror", None) or str(error)
+    hint = "Name a file in a folder that exists and may be written to."
+    _explain(f"stdout: The text can't be written: {reason}.", hint, session)
+    return _USAGE
 
 
 def _of_bug(error: Exception, session: Session) -> int:
@@ -78,12 +97,10 @@ def _explain(message: str, hint: str | None, session: Session) -> None:
 
     A file with several problems is one error with a line for each.
     """
-    from kvplan.reports.clean import clean
-
     first, *more = message.split("\n")
-    lines = [f"error: {clean(first)}", *(f"  {clean(line.strip())}" for line in more)]
+    lines = [f"error: {_cut(first)}", *(f"  {_cut(line.strip())}" for line in more[:_MOST_LINES])]
     if hint:
-        lines.append(f"hint: {clean(hint)}")
+        lines.append(f"hint: {_cut(hint)}")
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is None:
             return
@@ -93,6 +110,19 @@ def _explain(message: str, hint: str | None, session: Session) -> None:
             traceback.print_exc()
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
+
+
+def _cut(line: str) -> str:
+    """A line safe for a terminal, in which nothing quoted or typed goes on and on."""
+    from kvplan.reports.clean import clean
+
+    text = _LONG_WORD.sub(_middle_out, clean(_LONG_QUOTE.sub(_middle_out, line)))
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
+
+
+def _middle_out(match: re.Match[str]) -> str:
+    """The start and the end: the end of a path says more than its middle."""
+    return f"{match[0][: _LONGEST_WORD // 2]}…{match[0][-_LONGEST_WORD // 2 + 1 :]}"
 
 
 def _silence() -> None:

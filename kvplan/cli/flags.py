@@ -13,7 +13,8 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="Hub id (org/name, optionally @revision), folder, config.json, or bundled id.",
+        help="Hub id (org/name, optionally @revision), folder, config.json, bundled id, or -"
+        " (a config.json on standard input).",
         autocompletion=complete_model,
         show_default=False,
     ),
@@ -128,6 +129,7 @@ ReportFormat = Annotated[
     Literal["text", "json", "csv", "markdown"] | None,
     typer.Option(
         "--format",
+        case_sensitive=False,
         help="text for people, json for every field, csv for the ledger's lines, markdown for a"
         " pull request.",
         show_default="by the ending of --output, else text",

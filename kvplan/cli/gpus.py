@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kvplan.cli.complete import complete_gpu
+from kvplan.cli.session import session_of
+from kvplan.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +23,7 @@ app = typer.Typer(
 
 Format = Annotated[
     Literal["text", "json"],
-    typer.Option("--format", help="text for people, json for every field."),
+    typer.Option("--format", case_sensitive=False, help="text for people, json for every field."),
 ]
 
 
@@ -41,6 +43,7 @@ def list_all(*, report_format: Format = "text") -> None:
 
 @app.command()
 def search(
+    context: typer.Context,
     text: Annotated[
         str,
         typer.Argument(
@@ -59,6 +62,8 @@ def search(
     found = search_gpus(text)
     if found or report_format == "json":
         _print_list(found, report_format)
+    if not found:
+        session_of(context).remark(f"No bundled GPU matches {shown(text)}.")
     return 0 if found else 1
 
 

@@ -8,6 +8,8 @@ import typer
 
 from kvplan.cli import flags
 from kvplan.cli.complete import complete_model
+from kvplan.cli.session import session_of
+from kvplan.errors import shown
 
 app = typer.Typer(
     help="Bundled models, and what is read of any model.",
@@ -35,6 +37,7 @@ def list_models() -> None:
 
 @app.command()
 def search(
+    context: typer.Context,
     text: Annotated[
         str, typer.Argument(metavar="TEXT", help="Part of an id, in any case.", show_default=False)
     ],
@@ -48,6 +51,8 @@ def search(
 
     found = [name for name in list_model_specs() if text.casefold() in name.casefold()]
     write("".join(f"{name}\n" for name in found), None)
+    if not found:
+        session_of(context).remark(f"No bundled model's id contains {shown(text)}.")
     return 0 if found else 1
 
 

@@ -9,7 +9,7 @@ import typer
 
 from kvplan.cli import flags
 from kvplan.cli.session import session_of
-from kvplan.errors import UsageError
+from kvplan.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from kvplan.plan import Plan, Verdict
@@ -21,6 +21,8 @@ _FORMATS_BY_ENDING: dict[str, Format] = {
     ".csv": "csv",
     ".md": "markdown",
     ".markdown": "markdown",
+    ".txt": "text",
+    "": "text",
 }
 
 
@@ -93,7 +95,14 @@ def _required(gpu: str | None) -> str:
 def _format(wanted: Format | None, output: Path | None) -> Format:
     if wanted is not None:
         return wanted
-    return _FORMATS_BY_ENDING.get(output.suffix.lower(), "text") if output else "text"
+    ending = output.suffix.lower() if output else ""
+    if ending not in _FORMATS_BY_ENDING:
+        raise UsageError(
+            f"No report format has the ending {shown(ending)}.",
+            hint="End the file's name in .txt, .json, .csv or .md, or give --format.",
+            location="--output",
+        )
+    return _FORMATS_BY_ENDING[ending]
 
 
 def _report(
@@ -106,7 +115,7 @@ def _report(
     from kvplan.reports.render import render
 
     to_file = output is not None and str(output) != "-"
-    look = terminal.paper() if to_file else terminal.terminal()
+    look = terminal.paper() if to_file else terminal.terminal(terminal.NARROWEST_PLAN)
     text = render(
         plan,
         wanted,

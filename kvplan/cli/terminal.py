@@ -8,9 +8,10 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-# Pipes and CI logs have no width; a report narrower than 80 columns would break its numbers, and
-# prose wider than 140 is hard to read.
+# Pipes and CI logs have no width; tables narrower than 80 columns would break their numbers (a
+# plan has narrow ones too), and prose wider than 140 is hard to read.
 _UNKNOWN_WIDTH, _NARROWEST, _WIDEST = 120, 80, 140
+NARROWEST_PLAN = 60
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,15 @@ class Terminal:
     ascii_only: bool
 
 
-def terminal() -> Terminal:
-    """How stdout wants its text. COLUMNS, NO_COLOR, FORCE_COLOR and TERM are honoured."""
+def terminal(narrowest: int = _NARROWEST) -> Terminal:
+    """How stdout wants its text. COLUMNS, NO_COLOR, FORCE_COLOR and TERM are honoured.
+
+    Args:
+        narrowest: Fewest columns that the report can be laid out in.
+    """
     columns = shutil.get_terminal_size((_UNKNOWN_WIDTH, 24)).columns
     return Terminal(
-        width=min(max(columns, _NARROWEST), _WIDEST),
+        width=min(max(columns, narrowest), _WIDEST),
         color=_wants_color(),
         ascii_only=not _is_utf8(getattr(sys.stdout, "encoding", None)),
     )

@@ -32,7 +32,6 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
         context=plan.workload.context or 1,
         longest=load.context == "auto",
         target=load.concurrency or 1,
-        asked=load.concurrency is not None,
     )
     trials = list(single_changes(case))
     tried = _try_all(case, trials)
@@ -104,5 +103,9 @@ def _advice(case: Case, trial: Trial, figures: Figures) -> Advice:
             tokens=figures.tokens * int(trial.change.get("dp", dp)) - capacity.tokens * dp,
         ),
         cost=trial.cost,
-        note=f"Holds {figures.requests:,} requests: {reached}.",
+        note=f"Holds {_requests(figures.requests)}: {reached}.",
     )
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count:,} requests"

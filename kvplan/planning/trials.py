@@ -22,7 +22,6 @@ class Case:
         context: Tokens a request that were planned for.
         longest: Whether that was to be the longest that fits: a change then moves it.
         target: Requests that were asked for; 1 if none were.
-        asked: Whether a number of requests was asked for at all.
     """
 
     engine: Engine
@@ -32,7 +31,6 @@ class Case:
     context: int
     longest: bool
     target: int
-    asked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def _more_gpus(case: Case) -> Iterator[Trial]:
     if case.setup.kv_budget is None:
         yield from _wider(case)
     held = case.capacity.requests // parallel.dp
-    if held and case.asked:
+    if held:
         dp = -(-case.target // held)
         added = (dp - parallel.dp) * parallel.tp * parallel.pp
         yield Trial(

@@ -45,7 +45,7 @@ def _per_gpu(plan: Plan, kv: KvPart, capacity: Capacity) -> tuple[Figure, ...]:
         Figure(
             "KV cache allocated",
             allocated,
-            byte_range(kv.budget_low, kv.budget_high),
+            _pool_range(plan),
             "" if allocated == budget else f"of {budget} left for it",
         ),
         Figure("KV of one more token", format_bytes(kv.bytes_per_token), "", _per_token(kv)),
@@ -59,10 +59,16 @@ def _per_gpu(plan: Plan, kv: KvPart, capacity: Capacity) -> tuple[Figure, ...]:
             "KV block",
             format_bytes(capacity.bytes_per_block),
             "",
-            f"{format_count(capacity.block_size)} tokens,"
+            f"{counted(capacity.block_size, 'token')},"
             f" {format_count(capacity.bytes_per_block)} bytes",
         ),
     )
+
+
+def _pool_range(plan: Plan) -> str:
+    """The interval of what is allocated; empty where it is exact, as for a pool that was given."""
+    pool = [line for line in plan.ledger if line.section == "pool"]
+    return byte_range(pool[0].low, pool[0].high) if len(pool) == 1 else ""
 
 
 def _per_token(kv: KvPart) -> str:

@@ -6,15 +6,20 @@ from kvplan.ledger import LedgerLine
 from kvplan.plan import EnginePart
 from kvplan.units import format_bytes, format_count
 
+# Above this a percentage is hard to read.
+_MOST_PERCENT = 1000
+
 
 def share(part: int | None, whole: int) -> str:
-    """A share in percent; empty where there is no part or no whole.
+    """A share in percent, or how many times the whole; empty where there is no part or no whole.
 
-    >>> share(1, 3), share(1, 10**6), share(0, 5), share(-1, 4)
-    ('33.3 %', '<0.1 %', '0.0 %', '-25.0 %')
+    >>> share(1, 3), share(1, 10**6), share(0, 5), share(-1, 4), share(5000, 4)
+    ('33.3 %', '<0.1 %', '0.0 %', '-25.0 %', '1,250 times')
     """
     if part is None or whole <= 0:
         return ""
+    if part > _MOST_PERCENT * whole // 100:
+        return f"{part / whole:,.0f} times"
     percent = 100 * part / whole
     return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
 

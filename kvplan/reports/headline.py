@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvplan.ledger import total
-from kvplan.plan import Capacity, Plan
+from kvplan.plan import Capacity, KvPart, Plan, Reason
 from kvplan.reports.figures import counted, parameters
 from kvplan.units import format_bytes, format_count
 
@@ -52,6 +52,12 @@ def limited_by_requests(plan: Plan) -> bool:
     return asked * plan.kv.bytes_per_request <= usable
 
 
+def taken_up(plan: Plan) -> tuple[Reason, ...]:
+    """The reasons whose sentence is in the headline already."""
+    said = headline(plan)
+    return tuple(reason for reason in plan.reasons if reason.message in said)
+
+
 def context_text(plan: Plan) -> str:
     """The length that was planned for: ``32,768 tokens``."""
     context = plan.workload.context
@@ -97,14 +103,14 @@ def _limit_option(plan: Plan) -> str:
 
 def _not_even_one(plan: Plan, capacity: Capacity) -> str:
     if capacity.max_context <= 0:
-        return f"{_hardware(plan)} {_overfull(plan)}"
+        return f"{_hardware(plan)} {_overfull(plan, capacity)}"
     return (
         f"{_hardware(plan)} cannot hold one request of {context_text(plan)}; the longest that fits"
         f" has {counted(capacity.max_context, 'token')}. KV cache runs out first."
     )
 
 
-def _overfull(plan: Plan) -> str:
+def _overfull(plan: Plan, capacity: Capacity) -> str:
     weights = sum(line.bytes for line in plan.ledger if line.name.startswith("weights"))
     whole = total(plan.ledger)
     verb = "has" if plan.gpu.count == 1 else "have"
@@ -113,7 +119,18 @@ def _overfull(plan: Plan) -> str:
             f"{verb} {format_bytes(whole)} a GPU; the model's weights alone need"
             f" {format_bytes(weights)}."
         )
+    if plan.kv is not None and plan.kv.budget_bytes > 0:
+        return f"{verb} {_too_small_pool(plan.kv, capacity)}"
     return (
         f"{verb} no room for a KV cache: weights ({format_bytes(weights)} a GPU) and the engine's"
         " own memory take all that it may use."
     )
+
+
+def _too_small_pool(kv: KvPart, capacity: Capacity) -> str:
+    """There is room for a cache, by the sizes that were given or left, and too little of it."""
+    block = format_bytes(capacity.bytes_per_block)
+    if kv.budget_bytes < capacity.bytes_per_block:
+        return f"{format_bytes(kv.budget_bytes)} a GPU for the KV cache; one block takes {block}."
+    blocks = counted(capacity.blocks, "block")
+    return f"a KV cache of {blocks} ({block} each) a GPU; no request fits in that."

@@ -64,7 +64,10 @@ def _cache_parts(plan: Plan) -> tuple[Part, ...]:
 
 def _missing(plan: Plan) -> tuple[str, int]:
     """What the GPU lacks: for what is already on it, or else for the requests asked for."""
-    overfull = -sum(min(0, line.bytes) for line in plan.ledger)
+    overdrawn = [line for line in plan.ledger if line.bytes < 0]
+    overfull = -_sum(overdrawn)
+    if overdrawn and all(line.section == "outside" for line in overdrawn):
+        return "missing outside the budget", overfull
     if overfull > 0 or plan.verdict != "does_not_fit" or plan.kv is None or plan.capacity is None:
         return "missing before any KV cache", overfull
     asked = max(1, requests_per_replica(plan) or 1)

@@ -21,7 +21,7 @@ from kvplan.models.caches import (
 from kvplan.models.formats import PLAIN, ceil_div, plain_kv
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import stored_bytes
-from kvplan.units import format_count
+from kvplan.reports.figures import counted
 
 
 class CacheRow(NamedTuple):
@@ -99,21 +99,19 @@ def _shape(cache: LayerCache) -> str:  # noqa: C901, PLR0911 - one a kind
         case FullCache():
             return _heads(cache)
         case WindowCache():
-            return f"{_heads(cache)}, last {format_count(cache.window)} tokens"
+            return f"{_heads(cache)}, last {counted(cache.window, 'token')}"
         case ChunkedCache():
-            return f"{_heads(cache)}, chunks of {format_count(cache.chunk)} tokens"
+            return f"{_heads(cache)}, chunks of {counted(cache.chunk, 'token')}"
         case CrossCache():
             tokens = cache.source_tokens
-            source = (
-                "the source's tokens" if tokens is None else f"{format_count(tokens)} source tokens"
-            )
+            source = "the source's tokens" if tokens is None else counted(tokens, "source token")
             return f"{_heads(cache)}, {source}"
         case LatentCache():
             return f"latent {cache.latent_dim} + rope {cache.rope_dim}"
         case CompressedCache():
             return f"packed latent {cache.latent_dim} + rope {cache.rope_dim}{_reach(cache)}"
         case CompressorCache():
-            return f"fp32 vector of {cache.state_dim}, last {format_count(cache.window)} tokens"
+            return f"fp32 vector of {cache.state_dim}, last {counted(cache.window, 'token')}"
         case IndexerCache():
             every = f", one every {cache.stride} tokens" if cache.stride > 1 else ""
             scales = f", a scale each {cache.scale_block}" if cache.scale_block else ""
@@ -134,7 +132,7 @@ def _heads(cache: FullCache | WindowCache | ChunkedCache | CrossCache) -> str:
 
 def _reach(cache: CompressedCache) -> str:
     every = f", one every {cache.stride} tokens" if cache.stride > 1 else ""
-    last = f", last {format_count(cache.window)} tokens" if cache.window else ""
+    last = f", last {counted(cache.window, 'token')}" if cache.window else ""
     return every + last
 
 

@@ -14,7 +14,7 @@ from kvplan.reports import text_bar, text_tables
 from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.clean import clean
 from kvplan.reports.figures import assumed_settings, filled_in
-from kvplan.reports.headline import headline, subject
+from kvplan.reports.headline import headline, subject, taken_up
 from kvplan.reports.text_console import INDENT, items, lay_out, spaced
 from kvplan.units import format_bytes
 
@@ -26,7 +26,7 @@ def text_report(plan: Plan, *, explain: bool, width: int, color: bool, ascii_onl
 
     Args:
         plan: What is reported.
-        width: Columns, at least 80.
+        width: Columns, at least 60.
         explain: Add each line's formula, its numbers and its source.
         color: Write ANSI colours. Nothing depends on them.
         ascii_only: Use no character beyond ASCII.
@@ -42,6 +42,9 @@ def text_report(plan: Plan, *, explain: bool, width: int, color: bool, ascii_onl
 
 def _answer(plan: Plan, *, width: int, ascii_only: bool) -> Iterator[RenderableType]:
     yield Text(clean(headline(plan)), style=_VERDICT_STYLES[plan.verdict])
+    for reason in taken_up(plan):
+        if reason.hint:
+            yield _hint(reason.hint)
     yield Text(clean(subject(plan)))
     if plan.ledger:
         yield spaced(
@@ -62,12 +65,13 @@ def _picture_title(plan: Plan) -> str:
 
 def _tables(plan: Plan, *, width: int, ascii_only: bool) -> Iterator[RenderableType]:
     if plan.ledger:
-        yield spaced(text_tables.ledger_table(plan, ascii_only=ascii_only))
+        yield spaced(text_tables.ledger_table(plan, width=width, ascii_only=ascii_only))
     scopes = capacity_scopes(plan)
     if scopes:
         yield spaced(text_tables.capacity_table(scopes, ascii_only=ascii_only))
     if plan.capacity and len(plan.capacity.groups) > 1:
-        yield spaced(text_tables.groups_table(plan.capacity.groups, ascii_only=ascii_only))
+        groups = text_tables.groups_table(plan.capacity.groups, width=width, ascii_only=ascii_only)
+        yield spaced(groups)
     if plan.advice:
         yield spaced(text_tables.advice_table(plan.advice, width=width, ascii_only=ascii_only))
 
@@ -88,8 +92,10 @@ def _explanation(lines: tuple[LedgerLine, ...]) -> RenderableType:
 
 
 def _notes(plan: Plan) -> Iterator[RenderableType]:
-    if plan.reasons:
-        yield spaced(items("Notes", (_reason(plan, reason) for reason in plan.reasons)))
+    said = taken_up(plan)
+    notes = [_reason(reason) for reason in plan.reasons if reason not in said]
+    if notes:
+        yield spaced(items("Notes", notes))
     if plan.engine.assumed and plan.ledger:
         settings = Text(clean(", ".join(assumed_settings(plan.engine))))
         yield spaced(items("Assumed, because not given", [settings]))
@@ -98,9 +104,10 @@ def _notes(plan: Plan) -> Iterator[RenderableType]:
     yield spaced(items("Sources", (Text(clean(source)) for source in sources)))
 
 
-def _reason(plan: Plan, reason: Reason) -> Text:
-    """Message and hint; what the headline says already is not said again."""
-    parts = [] if reason.message in headline(plan) else [Text(clean(reason.message))]
-    if reason.hint:
-        parts.append(Text(f"hint: {clean(reason.hint)}", style="cyan"))
-    return Text("\n").join(parts)
+def _reason(reason: Reason) -> Text:
+    message = Text(clean(reason.message))
+    return Text("\n").join([message, _hint(reason.hint)] if reason.hint else [message])
+
+
+def _hint(hint: str) -> Text:
+    return Text(f"hint: {clean(hint)}", style="cyan")

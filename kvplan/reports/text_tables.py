@@ -19,18 +19,29 @@ from kvplan.units import format_bytes, format_count
 
 # The least that prose can be read in.
 _NARROWEST = 20
+# Below this the widest tables leave something out.
+_WIDE = 80
 _CONFIDENCE_STYLES = {"assumed": "yellow", "calibrated": "cyan"}
 _ROW_STYLES = {"section": "bold", "total": "bold", "group": "", "line": ""}
 
 
-def ledger_table(plan: Plan, *, ascii_only: bool) -> Table:
-    """Every line of one GPU with bytes, share, interval and confidence."""
-    numbers = ("Bytes", "Share", "Range")
+def ledger_table(plan: Plan, *, width: int, ascii_only: bool) -> Table:
+    """Every line of one GPU with bytes, interval, confidence and, where there is room, share."""
+    narrow = width < _WIDE
+    numbers = ("Bytes", "Range") if narrow else ("Bytes", "Share", "Range")
     made = table(words=("Ledger of one GPU",), numbers=numbers, ascii_only=ascii_only)
     made.add_column("Confidence", no_wrap=True)
     whole = total(plan.ledger)
     for row in ledger_rows(plan.ledger):
-        made.add_row(*_ledger_cells(row, whole), style=_ROW_STYLES[row.kind])
+        label, count, part, *rest = _ledger_cells(row, whole)
+        cells = (label, count, *rest) if narrow else (label, count, part, *rest)
+        made.add_row(*cells, style=_ROW_STYLES[row.kind])
+    return _tightened(made) if narrow else made
+
+
+def _tightened(made: Table) -> Table:
+    """The same table with less between its columns."""
+    made.padding = (0, 1, 0, 0)
     return made
 
 
@@ -56,9 +67,11 @@ def capacity_table(scopes: tuple[Scope, ...], *, ascii_only: bool) -> Table:
     return made
 
 
-def groups_table(groups: tuple[CacheGroup, ...], *, ascii_only: bool) -> Table:
+def groups_table(groups: tuple[CacheGroup, ...], *, width: int, ascii_only: bool) -> Table:
     """Groups of layers whose caches share blocks."""
-    numbers = ("Layers", "Page", "Tokens a block", "Blocks a request", "Padding")
+    narrow = width < _WIDE
+    line = "\n" if narrow else " "
+    numbers = ("Layers", "Page", f"Tokens{line}a block", f"Blocks{line}a request", "Padding")
     made = table(words=("Cache group",), numbers=numbers, ascii_only=ascii_only)
     for group in groups:
         made.add_row(
@@ -69,7 +82,7 @@ def groups_table(groups: tuple[CacheGroup, ...], *, ascii_only: bool) -> Table:
             format_count(group.blocks_per_request),
             format_bytes(group.padding_bytes),
         )
-    return made
+    return _tightened(made) if narrow else made
 
 
 def advice_table(advice: tuple[Advice, ...], *, width: int, ascii_only: bool) -> Table:
@@ -79,7 +92,9 @@ def advice_table(advice: tuple[Advice, ...], *, width: int, ascii_only: bool) ->
     gains = [_gain(one) for one in advice]
     left = width - max(cell_len(line) for gain in gains for line in gain.split("\n")) - 2 * GAP
     natural = INDENT + max(cell_len(clean(one.action)) for one in advice)
-    action = min(max(_flags_width(advice), min(natural, left // 2)), left - _NARROWEST)
+    action = min(
+        max(_flags_width(advice), min(natural, left // 2)), max(left - _NARROWEST, left // 2)
+    )
     made.add_column("What to change", width=action)
     made.add_column("Gain", justify="right", no_wrap=True)
     made.add_column("Cost", width=left - action)

@@ -21,6 +21,10 @@ SINGLE_FILE = "model.safetensors"
 
 # Mistral publishes its own layout of the same weights under this name, beside the usual one.
 _SECOND_COPY = re.compile(r"consolidated.*\.safetensors")
+_SHARD = re.compile(
+    r"(?P<first>.*)-(?P<number>[0-9]{1,6})-of-(?P<count>[0-9]{1,6})\.safetensors", re.ASCII
+)
+_MOST_SHARDS = 2_000
 _NOT_THE_MODEL = re.compile(r"(adapter|optimizer|scheduler).*\.safetensors")
 
 
@@ -108,7 +112,8 @@ def weight_files(names: Collection[str], index: CheckpointIndex | None) -> tuple
     """The safetensors files that hold the model, in order.
 
     With an index those it names, as loaders do; else ``model.safetensors``; else every
-    safetensors file that is neither an adapter nor a second copy in another layout.
+    safetensors file that is neither an adapter nor a second copy in another layout, with those
+    of a numbered set that ought to be beside it.
     """
     if index is not None and any(name.endswith(".safetensors") for name in index.files):
         return tuple(name for name in index.files if name.endswith(".safetensors"))
@@ -120,7 +125,21 @@ def weight_files(names: Collection[str], index: CheckpointIndex | None) -> tuple
         if name.endswith(".safetensors") and "/" not in name and not _NOT_THE_MODEL.fullmatch(name)
     )
     usual = tuple(name for name in found if not _SECOND_COPY.fullmatch(name))
-    return usual or tuple(found)
+    return _all_shards(usual or tuple(found))
+
+
+def _all_shards(found: tuple[str, ...]) -> tuple[str, ...]:
+    """The files, and those of their set (``-00001-of-00003``) that are not there."""
+    names = set(found)
+    shards = (match for name in found if (match := _SHARD.fullmatch(name)))
+    # One of each set is enough.
+    for shard in {(match["first"], match["count"]): match for match in shards}.values():
+        first, width, count = shard["first"], len(shard["number"]), int(shard["count"])
+        if count > _MOST_SHARDS:
+            continue
+        ending = f"-of-{shard['count']}.safetensors"
+        names |= {f"{first}-{number:0{width}}{ending}" for number in range(1, count + 1)}
+    return tuple(sorted(names))
 
 
 def read_local_headers(folder: Path, names: Collection[str] | None = None) -> Weights:

@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 from pathlib import Path
 
-from kvplan.errors import InputError, KvplanError, UsageError
+from kvplan.errors import InputError, KvplanError, UsageError, shown
+
+_LONGEST_SHOWN = 120
+_SPECIAL_HINT = "Name the file itself, or send it through standard input with - in its place."
 
 
 def explain(error: OSError | ValueError, path: Path) -> KvplanError:
     """What went wrong with a path, as one sentence (a ``ValueError`` is a NUL in the name)."""
     where = str(path)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return UsageError(
+            f"{shown(where)} is too long to be a path.",
+            hint="Write a Hub id (org/name), a folder, or the path of a config.json.",
+        )
     match error:
         case FileNotFoundError():
-            return UsageError(f"There is no file or folder {where!r}.", hint="Check the path.")
+            return UsageError(
+                f"There is no file or folder {shown(where, _LONGEST_SHOWN)}.",
+                hint="Check the path.",
+            )
         case PermissionError():
             return InputError(
                 "The file may not be read.", hint="Check who owns it.", location=where
             )
         case OSError(strerror=str(reason)):
-            return InputError(f"The file can't be read: {reason}.", location=where)
-    return UsageError(f"{where!r} is not a path.", hint="Check the path.")
+            return InputError(
+                f"The file can't be read: {reason}.",
+                hint="Check the path and the disk that it is on.",
+                location=where,
+            )
+    return UsageError(f"{shown(where)} is not a path.", hint="Check the path.")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; False for what is not there.
+
+    Raises:
+        UsageError: it is too long for a path.
+        InputError: it may not be looked at.
+    """
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:
+        raise explain(error, path) from None
 
 
 def file_size(path: Path) -> int:
@@ -36,7 +65,9 @@ def file_size(path: Path) -> int:
         raise explain(error, path) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise InputError(f"This is {kind}, where a file was expected.", location=str(path))
+        raise InputError(
+            f"This is {kind}, where a file was expected.", hint=_SPECIAL_HINT, location=str(path)
+        )
     return status.st_size
 
 

@@ -47,7 +47,11 @@ def _parts(path: Path) -> tuple[Path, ...]:
         return (path,)
     stem, _, total, ending = name.groups()
     if not 0 < int(total) <= _MOST_PARTS:
-        raise InputError(f"The name says there are {int(total)} parts.", location=str(path))
+        raise InputError(
+            f"The name says there are {int(total)} parts.",
+            hint="Check the file's name.",
+            location=str(path),
+        )
     there = files.list_names(path.parent)
     wanted = [f"{stem}-{number:05d}-of-{total}{ending}" for number in range(1, int(total) + 1)]
     missing = [part for part in wanted if part not in there]

@@ -15,7 +15,7 @@ from kvplan.errors import AmbiguousNameError, InputError, UnknownNameError, Usag
 from kvplan.hardware import Fact, GpuSpec
 from kvplan.sources.bundled import specs_dir
 from kvplan.sources.yaml_reader import read_yaml, validate
-from kvplan.units import GIB, parse_bytes
+from kvplan.units import GIB, format_bytes, parse_bytes
 
 SCHEMA = "kvplan.gpu/1"
 _CUSTOM = "custom:"
@@ -64,7 +64,7 @@ def find_gpu(name: str) -> GpuSpec:
         [gpu for gpu in candidates if folded in map(fold, (gpu.id, *gpu.aliases))],
         [gpu for gpu in candidates if folded == fold(gpu.name)],
         [gpu for gpu in candidates if folded == fold(gpu.id.rpartition("-")[0])],
-        [gpu for gpu in candidates if _starts(gpu, start, memory)],
+        _worded(name, [gpu for gpu in candidates if _starts(gpu, start, memory)]),
     ):
         if found:
             return _only(name, found)
@@ -129,6 +129,18 @@ def _starts(gpu: GpuSpec, start: str, memory: str) -> bool:
     return folded.startswith(start) and folded.endswith(memory)
 
 
+def _worded(name: str, found: list[GpuSpec]) -> list[GpuSpec]:
+    """Adds the devices whose id has all words of the name: ``RTX 6000`` is a PRO 6000 too."""
+    words = _words(name)
+    ids = {gpu.id for gpu in found}
+    others = [path for path in _paths() if found and words <= _words(path.stem)]
+    return found + [_read(path) for path in others if path.stem not in ids]
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[ _-]+", name.casefold().strip())) - {"", "nvidia"}
+
+
 def _only(name: str, found: list[GpuSpec]) -> GpuSpec:
     if len(found) == 1:
         return found[0]
@@ -148,8 +160,16 @@ def _unknown(name: str) -> UnknownNameError:
 
 def _custom(size: str) -> GpuSpec:
     memory = parse_bytes(size)
-    if memory < 1:
-        raise UsageError("A GPU has some memory.", hint="Write custom:48GiB.")
+    if memory < GIB:
+        raise UsageError(
+            f"A GPU has at least 1 GiB, and {size.strip()[:40]!r} is {format_bytes(memory)}.",
+            hint="Write the unit too: custom:48GiB.",
+        )
+    if size.strip()[-1].isdigit():
+        raise UsageError(
+            f"{size.strip()[:40]!r} is a memory without its unit.",
+            hint="Write custom:48GiB.",
+        )
     return GpuSpec(
         id=f"{_CUSTOM}{size.strip()}",
         name=f"a GPU with {size.strip()}",

@@ -20,7 +20,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from kvplan._version import __version__
-from kvplan.errors import KvplanError
+from kvplan.errors import KvplanError, UsageError
 from kvplan.sources import files, hub_errors
 from kvplan.sources.deadline import THREAD_NAME, all_within
 from kvplan.sources.references import is_model_id
@@ -90,18 +90,62 @@ def _of_others(record: logging.LogRecord) -> bool:
 
 def _import_without_telemetry() -> None:
     """The client reads its settings once, at import; kvplan leaves the environment as it was."""
-    variable = "HF_HUB_DISABLE_TELEMETRY"
-    before = os.environ.get(variable)
     if "huggingface_hub.constants" in sys.modules:
         return
-    os.environ[variable] = "1"
+    before = {name: os.environ.get(name) for name in ("HF_HUB_DISABLE_TELEMETRY", "HF_ENDPOINT")}
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    # Empty is unset; the client would take it for an address.
+    if not (before["HF_ENDPOINT"] or "").strip():
+        os.environ.pop("HF_ENDPOINT", None)
     try:
         import huggingface_hub.constants  # noqa: F401, PLC0415
     finally:
-        if before is None:
-            del os.environ[variable]
-        else:
-            os.environ[variable] = before
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def check_endpoint() -> None:
+    """Refuses an HF_ENDPOINT that is no address, before the client trips over it.
+
+    Raises:
+        UsageError: it is none. Its text is not shown: it may hold a password.
+    """
+    stated = os.environ.get("HF_ENDPOINT", "").strip()
+    if stated and not _is_address(stated):
+        raise UsageError(
+            "HF_ENDPOINT is not the address of a Hub.",
+            hint="Write it like https://huggingface.co, or unset it.",
+        )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        valid_port = parts.port is None or parts.port > 0
+    except ValueError:  # a broken IPv6 host, or a port beyond 65535
+        return False
+    readable = text.isascii() and text.isprintable() and " " not in text
+    return readable and parts.scheme in ("http", "https") and bool(parts.hostname) and valid_port
+
+
+def check_token() -> None:
+    """Refuses a token that no request could carry.
+
+    Raises:
+        UsageError: it has characters that no token has. Its value is not shown.
+    """
+    from huggingface_hub import get_token  # noqa: PLC0415
+
+    token = get_token() or ""
+    if not (token.isascii() and token.isprintable()):
+        stated = any(os.environ.get(name) for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"))
+        name = "HF_TOKEN" if stated else "The stored access token"
+        raise UsageError(
+            f"{name} has characters that no token of the Hub has.",
+            hint="Check HF_TOKEN, or log in again with `hf auth login`.",
+        )
 
 
 def endpoint() -> str:

@@ -63,7 +63,7 @@ def no_config(repo_id: str, names: Collection[str]) -> ModelNotFoundError:
 
 def unreachable(what: str, endpoint: str) -> HubUnreachableError:
     """The Hub gave no usable answer; ``what`` continues the sentence "The Hub …"."""
-    mirror = "HF_ENDPOINT" in os.environ
+    mirror = bool(os.environ.get("HF_ENDPOINT", "").strip())
     return HubUnreachableError(
         f"The Hub at {endpoint} {what}.",
         hint=("Check HF_ENDPOINT and the connection" if mirror else "Check the connection")

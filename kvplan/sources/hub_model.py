@@ -30,7 +30,7 @@ def read_hub(repo_id: str, *, revision: str | None = None, offline: bool = False
         offline: Read what the client has cached, and ask nothing.
 
     Raises:
-        UsageError: no possible id or revision.
+        UsageError: no possible id or revision, or HF_ENDPOINT or the token can't be used.
         GatedModelError: the Hub wants a login or an accepted licence.
         ModelNotFoundError: no such model or revision, or it has no ``config.json``.
         HubUnreachableError: no answer, or ``offline`` and not cached.
@@ -39,9 +39,11 @@ def read_hub(repo_id: str, *, revision: str | None = None, offline: bool = False
     check_model_id(repo_id)
     if revision is not None:
         check_revision(revision)
+    hub.check_endpoint()
     with hub.quiet():
         if offline or hub.offline_by_environment():
             return _read_cached(repo_id, revision)
+        hub.check_token()
         return _read_online(repo_id, revision)
 
 

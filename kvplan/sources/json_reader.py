@@ -22,6 +22,8 @@ MAX_VALUES = 400_000  # bounds memory; the index of a large 4-bit model has 280,
 MAX_DEPTH = 64
 _WIDE_LIMIT = 16 * 2**20  # bytes: one character beyond ASCII makes a str up to four times as large
 MAX_INTEGER = 2**63
+_RIGHT_FILE = "Check that this is the file you meant: no model's configuration looks so."
+_MISTYPED = "Check the number: no size of a model is as large."
 
 # Mamba-2 configurations write this one as [0.0, Infinity], because their class in transformers
 # has float("inf") as its default. It bounds a time step and is no size of anything.
@@ -52,7 +54,9 @@ def parse_json_object(data: bytes, name: str, *, limit: int = CONFIG_LIMIT) -> d
     result = _parse(_decode(data, name), name)
     if not isinstance(result, dict):
         raise InputError(
-            f"The file holds {_kind(result)} where a JSON object was expected.", location=name
+            f"The file holds {_kind(result)} where a JSON object was expected.",
+            hint="A config.json starts with { and holds keys such as model_type.",
+            location=name,
         )
     return result
 
@@ -61,10 +65,12 @@ def _check_shape(data: bytes, name: str) -> None:
     """Refuses what would build too large or too deep a tree."""
     openings = _openings(data)
     if openings + data.count(b",") > MAX_VALUES:
-        raise InputError(f"The file holds more than {MAX_VALUES:,} values.", location=name)
+        raise InputError(
+            f"The file holds more than {MAX_VALUES:,} values.", hint=_RIGHT_FILE, location=name
+        )
     # Brackets inside strings don't count, but taking strings out is slow: only where it matters.
     if openings > MAX_DEPTH and _too_deep(_BETWEEN.sub(b"", data).translate(None, _NOT_BRACKETS)):
-        raise InputError(f"The file is nested more than {MAX_DEPTH} levels deep.", location=name)
+        raise _nested(name)
 
 
 def _openings(data: bytes) -> int:
@@ -83,7 +89,7 @@ def _too_deep(brackets: bytes) -> bool:
 
 def _decode(data: bytes, name: str) -> str:
     if len(data) > _WIDE_LIMIT and not data.isascii():
-        raise InputError("The file is large, and not plain ASCII.", location=name)
+        raise InputError("The file is large, and not plain ASCII.", hint=_RIGHT_FILE, location=name)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -104,11 +110,9 @@ def _parse(text: str, name: str) -> Any:
             location=f"{name}:{error.lineno}:{error.colno}",
         ) from None
     except RecursionError:
-        raise InputError(
-            f"The file is nested more than {MAX_DEPTH} levels deep.", location=name
-        ) from None
+        raise _nested(name) from None
     except _NotAcceptedError as error:
-        raise InputError(f"{error}.", location=name) from None
+        raise InputError(f"{error}.", hint=error.hint, location=name) from None
     if "Infinity" in text or "NaN" in text:
         _refuse_not_finite(result, name)
     if _SURROGATE_ESCAPE.search(text):
@@ -119,26 +123,38 @@ def _parse(text: str, name: str) -> Any:
 class _NotAcceptedError(Exception):
     """A value that is JSON for Python and yet refused; the sentence lacks only its full stop."""
 
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.hint = hint
+
+
+def _nested(name: str) -> InputError:
+    return InputError(
+        f"The file is nested more than {MAX_DEPTH} levels deep.", hint=_RIGHT_FILE, location=name
+    )
+
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _NotAcceptedError(f"The key {twice[:80]!r} appears twice in one object")
+        raise _NotAcceptedError(
+            f"The key {twice[:80]!r} appears twice in one object", "Keep one of the two."
+        )
     return result
 
 
 def _integer(text: str) -> int:
     # 20 characters hold every 64-bit integer; int() itself refuses above 4,300 digits.
     if len(text) > 20 or abs(int(text)) > MAX_INTEGER:
-        raise _NotAcceptedError(f"The integer {text[:24]}… does not fit in 64 bits")
+        raise _NotAcceptedError(f"The integer {text[:24]}… does not fit in 64 bits", _MISTYPED)
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise _NotAcceptedError(f"The number {text[:24]} is too large to be one")
+        raise _NotAcceptedError(f"The number {text[:24]} is too large to be one", _MISTYPED)
     return value
 
 
@@ -161,7 +177,9 @@ def _refuse_not_finite(result: Any, name: str) -> None:
             continue
         if math.isnan(value) or key not in UNBOUNDED_KEYS:
             raise InputError(
-                f"The value of {key!r} is not a finite number ({value}).", location=name
+                f"The value of {key[:80]!r} is not a finite number ({value}).",
+                hint="JSON has no NaN and no Infinity: write a number, or null.",
+                location=name,
             )
 
 
@@ -171,6 +189,7 @@ def _refuse_surrogates(result: Any, name: str) -> None:
         if isinstance(value, str) and _SURROGATE.search(value):
             raise InputError(
                 f"A string in {ascii(key)[:80]} is not valid Unicode.",
+                hint="A \\ud800 escape is half a character: write both halves, or the character.",
                 location=name,
             )
 

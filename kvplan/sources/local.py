@@ -23,7 +23,7 @@ def read_path(path: Path) -> ModelFacts:
     """
     if path.name.lower().endswith(".gguf"):
         return gguf_model.read_gguf(path)
-    return read_folder(path) if path.is_dir() else read_config_file(path)
+    return read_folder(path) if files.is_folder(path) else read_config_file(path)
 
 
 def read_folder(path: Path) -> ModelFacts:

@@ -109,7 +109,7 @@ def read_model_spec(path: Path) -> ModelSpecFile:
     Raises:
         InputError: it can't be read, or is not of the form.
     """
-    return _read(path)[1]
+    return _checked(read_yaml(path))
 
 
 def load_model_spec(path: Path) -> ModelFacts:
@@ -118,14 +118,23 @@ def load_model_spec(path: Path) -> ModelFacts:
     Raises:
         InputError: the file or its base can't be read, or the base is none.
     """
-    document, spec = _read(path)
+    return facts_of(read_yaml(path))
+
+
+def facts_of(document: YamlDocument) -> ModelFacts:
+    """The facts that a document of the form states, with its base's configuration underneath.
+
+    Raises:
+        InputError: it is not of the form, or its base can't be read or is none.
+    """
+    spec = _checked(document)
     base = None if spec.base is None else _read_base(document, spec.base)
     config = _merged(base.config or {} if base else {}, spec.config or {}, keep_null=base is None)
     stated = spec.checkpoint
     return ModelFacts(
         id=spec.id,
         revision=spec.revision,
-        source=_source(path, spec, base),
+        source=_source(document, spec, base),
         config=config,
         checkpoint_bytes=stated.total_bytes if stated else None,
         checkpoint_parameters=stated.parameters if stated else None,
@@ -134,9 +143,14 @@ def load_model_spec(path: Path) -> ModelFacts:
     )
 
 
-def _read(path: Path) -> tuple[YamlDocument, ModelSpecFile]:
-    document = read_yaml(path)
-    return document, validate(document, ModelSpecFile)
+def _checked(document: YamlDocument) -> ModelSpecFile:
+    if document.data.get("schema") == "kvplan.gpu/1":
+        raise InputError(
+            "This is a GPU spec (schema kvplan.gpu/1), not a model spec.",
+            hint="Name a model here, and the GPU by its id with --gpu.",
+            location=document.location(("schema",)),
+        )
+    return validate(document, ModelSpecFile)
 
 
 def _read_base(document: YamlDocument, base_id: str) -> ModelSpecFile:
@@ -173,6 +187,6 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any], *, keep_null: bool
     return result
 
 
-def _source(path: Path, spec: ModelSpecFile, base: ModelSpecFile | None) -> str:
+def _source(document: YamlDocument, spec: ModelSpecFile, base: ModelSpecFile | None) -> str:
     stated = [source for source in (base and base.source, spec.source) if source]
-    return f"{path.name}, from {' and '.join(stated)}"
+    return f"{Path(document.name).name}, from {' and '.join(stated)}"

@@ -16,7 +16,7 @@ from kvplan.errors import (
     nearest,
 )
 from kvplan.models.facts import ModelFacts
-from kvplan.sources import hub, hub_model, local, model_specs
+from kvplan.sources import hub, hub_model, local, model_specs, stdin
 from kvplan.sources.references import as_path, split_reference
 
 _SPEC_ENDINGS = (".yaml", ".yml")
@@ -27,7 +27,8 @@ def read_model(reference: str, *, offline: bool = False) -> ModelFacts:
 
     Args:
         reference: A folder with ``config.json``, such a file, a GGUF file, a model spec in YAML,
-            or the name ``org/name`` with an optional ``@revision``.
+            ``-`` for a configuration or a spec on standard input, or the name ``org/name`` with
+            an optional ``@revision``.
         offline: Do not ask the Hub: bundled facts first, then what its client has cached.
 
     Raises:
@@ -36,6 +37,8 @@ def read_model(reference: str, *, offline: bool = False) -> ModelFacts:
         FactsError: a name that nobody knows, or the Hub does not give it out.
         NotModelledError: a GGUF file of a version that is not read.
     """
+    if reference in stdin.NAMES:
+        return stdin.read_stdin()
     path = as_path(reference)
     if path is not None:
         is_spec = path.name.lower().endswith(_SPEC_ENDINGS)

@@ -87,7 +87,11 @@ def parse_header(data: bytes, name: str, file_size: int) -> tuple[TensorHeader, 
     if len(body) < length:
         raise _not_whole(f"{len(body):,} of its header's {length:,} bytes are there", name)
     if not body.startswith(b"{"):
-        raise InputError("The safetensors header does not start with '{'.", location=name)
+        raise InputError(
+            "The safetensors header does not start with '{'.",
+            hint="The file is damaged, or no safetensors file; download it again.",
+            location=name,
+        )
     tensors = parse_json_object(body, name, limit=HEADER_LIMIT)
     tensors.pop("__metadata__", None)
     entries = sorted(_entry(tensor, tensors[tensor], name) for tensor in tensors)

@@ -7,6 +7,7 @@ surprising or dangerous: keys stated twice, anchors, tags, several documents, en
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -15,11 +16,12 @@ import yaml
 from yaml.events import Event
 
 from kvplan.errors import InputError
+from kvplan.sources.files import explain
 from kvplan.sources.yaml_document import KeyPath, YamlDocument
 from kvplan.sources.yaml_events import EventReader
 from kvplan.sources.yaml_validation import validate
 
-__all__ = ["KeyPath", "YamlDocument", "parse_yaml", "read_yaml", "validate"]
+__all__ = ["KeyPath", "YamlDocument", "decode_yaml", "parse_yaml", "read_yaml", "validate"]
 
 MAX_BYTES = 2**20
 
@@ -34,12 +36,25 @@ def read_yaml(path: Path) -> YamlDocument:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise explain(error, path) from None
         raise InputError(
             f"The file can't be read: {error.strerror or error}.",
             hint="Check the path.",
             location=str(path),
         ) from None
-    return parse_yaml(_decode(raw, str(path)), str(path))
+    except ValueError as error:  # a NUL in the name
+        raise explain(error, path) from None
+    return decode_yaml(raw, str(path))
+
+
+def decode_yaml(raw: bytes, name: str) -> YamlDocument:
+    """Reads the bytes of a file; ``name`` stands for it in messages.
+
+    Raises:
+        InputError: it is not UTF-8, or not what `parse_yaml` accepts.
+    """
+    return parse_yaml(_decode(raw, name), name)
 
 
 def parse_yaml(text: str, name: str) -> YamlDocument:

@@ -101,12 +101,24 @@ def _sentence(model: type[BaseModel], path: KeyPath, details: list[ErrorDetails]
 
 
 def _wanted(detail: ErrorDetails) -> str:
-    message = detail["msg"]
+    message, limits = detail["msg"], detail.get("ctx", {})
+    match detail["type"]:
+        case "too_short" | "string_too_short":
+            return _length("at least", limits["min_length"], detail["type"])
+        case "too_long" | "string_too_long":
+            return _length("at most", limits["max_length"], detail["type"])
+        case "string_pattern_mismatch":
+            return f"text of the form {limits['pattern']}"
     for start in ("Input should be a valid ", "Input should be "):
         if message.startswith(start):
             kind = message.removeprefix(start)
             return f"a valid {kind}" if start.endswith("valid ") else kind
     return f"acceptable ({message[:1].lower()}{message[1:]})"
+
+
+def _length(bound: str, count: int, kind: str) -> str:
+    noun = "character" if kind.startswith("string") else "item"
+    return f"something with {bound} {count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _dotted(path: KeyPath) -> str:

@@ -111,9 +111,10 @@ def test_a_closed_stdout_is_silent_and_no_error(environment: dict[str, str]) -> 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_sentence(environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("words", [" ".join(LLAMA_70B), "--help", "--version", "--show-completion"])
+def test_a_full_disk_is_one_sentence(environment: dict[str, str], words: str) -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m kvplan {' '.join(LLAMA_70B)} > /dev/full"],
+        ["bash", "-c", f"{sys.executable} -m kvplan {words} > /dev/full"],
         env=environment,
         capture_output=True,
         encoding="utf-8",
@@ -134,7 +135,7 @@ def test_colour_in_a_pipe(kvplan: Command, variables: dict[str, str], *, colored
     assert ("\x1b[" in done.stdout) is colored
 
 
-@pytest.mark.parametrize("columns", [80, 100, 140])
+@pytest.mark.parametrize("columns", [60, 80, 100, 140])
 def test_columns_are_honoured(kvplan: Command, columns: int) -> None:
     done = kvplan(*LLAMA_70B, "--explain", variables={"COLUMNS": str(columns)})
     assert max(len(line) for line in done.stdout.splitlines()) <= columns
@@ -199,3 +200,27 @@ def test_completion_of_gpus(environment: dict[str, str]) -> None:
         check=False,
     )
     assert "H100-SXM-80GB" in done.stdout.split()
+
+
+def test_a_configuration_on_standard_input(environment: dict[str, str], tmp_path: Path) -> None:
+    spec = Path(__file__).parents[2] / "model_specs" / "meta-llama--Llama-3.1-8B-Instruct.yaml"
+    for name in ("-", "/dev/stdin"):
+        done = subprocess.run(
+            [sys.executable, "-m", "kvplan", "size", name, "--gpu", "H100", "--context", "8k"],
+            input=spec.read_bytes(),
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert b"holds" in done.stdout
+
+
+def test_an_endpoint_that_is_no_address_is_one_sentence(kvplan: Command) -> None:
+    words = [word for word in LLAMA_70B if word != "--offline"]
+    done = kvplan(*words, variables={"HF_ENDPOINT": "http://127.0.0.1:99999"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: HF_ENDPOINT is not the address of a Hub.\n")
+    assert len(done.stderr.splitlines()) == 2

@@ -152,3 +152,14 @@ def test_nearest_looks_at_the_start_of_a_very_long_name_only() -> None:
 
 def test_a_name_is_offered_once() -> None:
     assert nearest("l4-24g", ["l4-24gb", "L4-24GB"]) == "Did you mean L4-24GB?"
+
+
+def test_nearest_offers_names_that_start_with_what_was_typed() -> None:
+    known = ("block_size", "gpu_memory_utilization", "max_num_seqs")
+    assert nearest("gpu_mem", known) == "Did you mean gpu_memory_utilization?"
+    assert nearest("gp", known) is None
+
+
+def test_nearest_can_ask_for_more_likeness() -> None:
+    assert nearest("mamba", ("llama",)) == "Did you mean llama?"
+    assert nearest("mamba", ("llama",), cutoff=0.75) is None

@@ -83,7 +83,7 @@ class PageContext:
     block_size: int | None
     dtype: Dtype
     rules: Rules
-    kept_whole: bool = False
+    kept_whole: bool
 
 
 def check_heads(model: ModelSpec, tp: int) -> None:

@@ -58,16 +58,7 @@ class Pool:
         Source: vLLM 0.33.0, get_kv_cache_configs in vllm/v1/core/kv_cache_utils.py.
         """
         reserved = 1 if self.rules.null_block_reserved else 0
-        if self.blocks_override is not None:
-            return self.blocks_override - reserved
-        return max(
-            0,
-            min(
-                (bytes_ - reserved * block) // block if bytes_ > 0 else 0
-                for bytes_, block in zip(available, self.stage_block_bytes, strict=True)
-                if block
-            ),
-        )
+        return max(0, self.blocks(available) - reserved)
 
     def concurrency(self, blocks: int, length: int) -> float:
         """What the log calls maximum concurrency.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import pytest
@@ -96,3 +97,23 @@ def test_typers_own_exit_after_a_closed_pipe_is_no_answer(monkeypatch: pytest.Mo
 def test_a_closed_stderr_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert _end(errors.UsageError("no")) == 2
+
+
+@pytest.mark.parametrize("text", ["b" * 10**5, "a word " * 10**4, "/folder" * 600, "é" * 10**5])
+def test_what_was_typed_is_echoed_in_part(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (
+        errors.UsageError(f"No such thing as {text!r}.", hint=f"Not {text}.", location=text),
+        typer.BadParameter(f"{text!r} is wrong"),
+    ):
+        _end(error)
+        assert all(len(line) <= 620 for line in capsys.readouterr().err.splitlines())
+    _end(errors.UsageError("Wrong.", location="/folder" * 600 + "/end.yaml:3:1"))
+    printed = capsys.readouterr().err
+    assert printed.endswith("/end.yaml:3:1: Wrong.\n")
+    assert len(printed) < 150
+
+
+def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _end(OSError(errno.ENOSPC, "No space left on device")) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert _end(OSError(errno.EBADMSG, "something else")) == 70

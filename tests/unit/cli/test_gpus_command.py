@@ -43,7 +43,11 @@ def test_search(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_search_without_a_match_is_a_no(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["gpus", "search", "nothing like it"]) == 1
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "No bundled GPU matches 'nothing like it'.\n")
+    assert run(["models", "search", "nothing like it"]) == 1
+    assert capsys.readouterr() == ("", "No bundled model's id contains 'nothing like it'.\n")
+    assert run(["-q", "models", "search", "nothing like it"]) == 1
+    assert capsys.readouterr() == ("", "")
 
 
 def test_show(capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,6 +123,27 @@ def test_a_file_is_written_in_the_format_of_its_ending(
 
 
 @pytest.mark.usefixtures("calls")
+@pytest.mark.parametrize("name", ["p.html", "p.yaml", "plan.v2"])
+def test_an_unknown_ending_is_refused_unless_a_format_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = ["size", "fits", "--gpu", "H100", "--output", str(tmp_path / name)]
+    assert run(words) == 2
+    assert "--format" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+    assert run([*words, "--format", "json"]) == 0
+
+
+@pytest.mark.usefixtures("calls")
+def test_a_format_is_named_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["size", "fits", "--gpu", "H100", "--format", "JSON"]) == 0
+    json.loads(capsys.readouterr().out)
+    assert run(["size", "fits", "--gpu", "H100", "--format", "xlsx"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: Invalid value for '--format': 'xlsx' is not one of")
+
+
+@pytest.mark.usefixtures("calls")
 def test_a_named_format_wins_over_the_ending(tmp_path: Path) -> None:
     target = tmp_path / "plan.txt"
     run(["size", "fits", "--gpu", "H100", "--output", str(target), "--format", "json"])

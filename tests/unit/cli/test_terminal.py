@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kvplan.cli.terminal import paper, terminal
+from kvplan.cli.terminal import NARROWEST_PLAN, paper, terminal
 
 
 class _Stream:
@@ -33,6 +33,15 @@ def test_width(monkeypatch: pytest.MonkeyPatch, columns: str | None, width: int)
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)
     assert terminal().width == width
+
+
+@pytest.mark.parametrize(("columns", "width"), [("70", 70), ("40", 60), ("100", 100)])
+def test_a_plan_is_laid_out_for_narrow_terminals(
+    monkeypatch: pytest.MonkeyPatch, columns: str, width: int
+) -> None:
+    _stdout(monkeypatch)
+    monkeypatch.setenv("COLUMNS", columns)
+    assert terminal(NARROWEST_PLAN).width == width
 
 
 @pytest.mark.parametrize(

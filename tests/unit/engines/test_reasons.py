@@ -78,7 +78,10 @@ def test_a_release_without_a_null_block_needs_one_block_less() -> None:
 def test_not_even_one_token() -> None:
     found = reasons(kv_budget=(2**17,), context=100)
     assert "The longest that fits is 0 tokens." in found["context_too_long"].message
-    assert found["context_too_long"].hint == "More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU."
+    assert (
+        found["context_too_long"].hint
+        == "More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU."
+    )
 
 
 def test_a_budget_of_less_than_a_block_holds_nothing() -> None:

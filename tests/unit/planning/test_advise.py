@@ -58,7 +58,7 @@ def check(arguments: dict[str, Any]) -> Plan:
         assert better.capacity.tokens * better.parallelism.dp == tokens
         assert better.verdict == ("fits" if held >= target else "does_not_fit")
         word = "enough" if held >= target else "not enough alone"
-        assert advice.note == f"Holds {held:,} requests: {word}."
+        assert advice.note == f"Holds {held:,} request{'s' * (held != 1)}: {word}."
         assert advice.action
         assert advice.cost
     check_order(plan, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sample_plans import SAMPLES, does_not_fit
+from sample_plans import SAMPLES, does_not_fit, kv_budget
 
 from kvplan.plan import Plan
 from kvplan.reports.headline import headline, subject
@@ -70,3 +70,29 @@ def test_the_subject_leaves_out_what_is_not_known() -> None:
         update={"model": plan.model.model_copy(update={"parameters_total": None})}
     )
     assert subject(plan) == "meta-llama/Llama-3.1-70B-Instruct · vllm 0.33.0 · TP 3"
+
+
+@pytest.mark.parametrize(
+    ("budget", "blocks", "said"),
+    [
+        (40, 0, "has 40 B a GPU for the KV cache; one block takes 1.2 MiB."),
+        (2**30, 1, "has a KV cache of 1 block (1.2 MiB each) a GPU; no request fits in that."),
+    ],
+)
+def test_a_given_pool_that_holds_nobody_is_not_blamed_on_the_weights(
+    budget: int, blocks: int, said: str
+) -> None:
+    plan = kv_budget()
+    assert plan.kv is not None
+    assert plan.capacity is not None
+    figures = {"requests": 0, "max_context": 0, "blocks": blocks}
+    changed = plan.model_copy(
+        update={
+            "verdict": "does_not_fit",
+            "ledger": (),
+            "gpu": plan.gpu.model_copy(update={"count": 1}),
+            "kv": plan.kv.model_copy(update={"budget_bytes": budget}),
+            "capacity": plan.capacity.model_copy(update=figures),
+        }
+    )
+    assert headline(changed).endswith(said)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_plans import SAMPLES
+from sample_plans import SAMPLES, fits
 
 from kvplan.ledger import total
 from kvplan.reports.memory_bar import cells, memory_parts
@@ -63,3 +63,10 @@ def test_a_larger_part_never_gets_fewer_cells(sizes: list[int], width: int) -> N
 
 def test_a_cell_left_over_never_goes_to_a_part_that_is_not_there() -> None:
     assert cells((0, 8965646, 14942743, 95633555), 8)[0] == 0
+
+
+def test_what_the_budget_does_not_count_may_be_what_is_missing() -> None:
+    plan = fits()
+    line = plan.ledger[-1].model_copy(update={"section": "outside", "bytes": -7})
+    missing = memory_parts(plan.model_copy(update={"ledger": (*plan.ledger[:-1], line)}))[-1]
+    assert (missing.label, missing.bytes) == ("missing outside the budget", 7)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from rich.cells import cell_len
-from sample_plans import SAMPLES, does_not_fit, fits
+from sample_plans import SAMPLES, does_not_fit, fits, refused
 
 from kvplan.plan import Advice, Gain, Plan, Reason
 from kvplan.reports.render import render
@@ -42,7 +42,7 @@ def _hostile() -> Plan:
 ALL = {**SAMPLES, "hostile": _hostile}
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("width", [60, 70, 80, 100, 140])
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_no_line_is_wider_than_asked_and_nothing_is_cut(name: str, width: int) -> None:
     text = render(ALL[name](), "text", explain=True, width=width)
@@ -50,7 +50,7 @@ def test_no_line_is_wider_than_asked_and_nothing_is_cut(name: str, width: int) -
     assert "…" not in text
 
 
-@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("width", [60, 80, 140])
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_every_number_is_there_in_full(name: str, width: int) -> None:
     plan = SAMPLES[name]()
@@ -133,3 +133,31 @@ def test_subtotals_head_their_lines() -> None:
     text = render(fits(), "text", width=100)
     assert re.search(r"^  weights +32\.86 GiB +41\.5 %", text, re.MULTILINE)
     assert re.search(r"^    attention +5\.62 GiB", text, re.MULTILINE)
+
+
+def test_a_hint_stands_under_the_headline_that_took_its_sentence() -> None:
+    lines = render(refused(), "text", width=140).splitlines()
+    assert lines[0].startswith("Refused: ")
+    assert lines[1].startswith("hint: ")
+    assert "Notes" not in lines
+    assert sum("hint: " in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("width", [60, 65, 80])
+def test_the_bar_is_one_row_of_the_width(width: int) -> None:
+    rows = [
+        line
+        for line in render(does_not_fit(), "text", width=width).splitlines()
+        if line.startswith("┃")
+    ]
+    assert [cell_len(row) for row in rows] == [width, width]
+
+
+def test_the_range_of_the_cache_is_that_of_its_line() -> None:
+    plan = fits()
+    assert plan.kv is not None
+    other = plan.kv.model_copy(update={"budget_low": -(2**30), "budget_high": 2**40})
+    text = render(plan.model_copy(update={"kv": other}), "text", width=100)
+    row = next(line for line in text.splitlines() if "KV cache allocated" in line)
+    assert "1,024.00 GiB" not in row
+    assert "-1.00" not in row

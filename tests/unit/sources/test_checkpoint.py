@@ -87,6 +87,26 @@ def test_any_bytes(data: bytes) -> None:
             assert hint
 
 
+def test_a_shard_tells_of_those_that_are_not_there(tmp_path: Path) -> None:
+    first = "model-00001-of-00003.safetensors"
+    assert weight_files({first, "extra.safetensors"}, None) == (
+        "extra.safetensors",
+        first,
+        "model-00002-of-00003.safetensors",
+        "model-00003-of-00003.safetensors",
+    )
+    write(tmp_path, first, a=("BF16", [4]))
+    weights = read_local_headers(tmp_path)
+    assert weights.tensors is None
+    assert weights.total_bytes is None
+    assert "2 of 3 weight files are not there" in weights.notes[0]
+
+
+@pytest.mark.parametrize("name", ["m-1-of-999999.safetensors", "m-1-of-0.safetensors"])
+def test_shards_beyond_counting(name: str) -> None:
+    assert weight_files({name}, None) == (name,)
+
+
 def test_weight_files() -> None:
     """The index, else the usual name, else what is there; never an adapter or a second copy."""
     names = {"model.safetensors", "b.safetensors", "config.json"}

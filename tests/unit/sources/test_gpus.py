@@ -115,8 +115,8 @@ def test_any_name_finds_a_gpu_or_ends_in_a_usage_error(name: str) -> None:
         ("custom:48GiB", 48 * 2**30),
         ("CUSTOM:80GB", 80 * 10**9),
         ("custom: 40.5 GiB", 43_486_543_872),
-        ("custom:1", 1),
-        ("custom:999999999999999999", 999_999_999_999_999_999),
+        ("custom:1GiB", 2**30),
+        ("custom:999999999GB", 999_999_999 * 10**9),
     ],
 )
 def test_a_custom_gpu_has_exactly_that_memory(name: str, total: int) -> None:
@@ -132,6 +132,25 @@ def test_a_custom_gpu_has_exactly_that_memory(name: str, total: int) -> None:
 def test_a_custom_gpu_without_a_size(name: str) -> None:
     with pytest.raises(UsageError):
         find_gpu(name)
+
+
+@pytest.mark.parametrize("name", ["custom:48", "custom:1023MiB", "custom:51539607552", "custom:1"])
+def test_a_custom_gpu_needs_a_unit_and_a_gibibyte(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_gpu(name)
+    assert "custom:48GiB" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["RTX 6000", "nvidia rtx-6000"])
+def test_the_words_of_a_name_may_be_those_of_several_cards(name: str) -> None:
+    with pytest.raises(AmbiguousNameError) as caught:
+        find_gpu(name)
+    assert "RTX-6000-Ada-48GB, RTX-PRO-6000-96GB" in caught.value.message
+
+
+def test_its_memory_or_a_further_word_tells_a_card_from_the_others() -> None:
+    assert find_gpu("RTX 6000 48GB").id == find_gpu("RTX 6000 Ada").id == "RTX-6000-Ada-48GB"
+    assert find_gpu("RTX PRO 6000").id == "RTX-PRO-6000-96GB"
 
 
 def test_every_name_of_every_spec_finds_it() -> None:

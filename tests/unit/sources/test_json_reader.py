@@ -173,3 +173,24 @@ def test_hostile_files_take_little(make: str) -> None:
     )
     assert result.seconds < 2
     assert result.megabytes < 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        nested(MAX_DEPTH + 1),
+        '{"a": 1, "a": 2}',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        f'{{"a": {2**70}}}',
+        '{"a": [' + "1," * MAX_VALUES + "1]}",
+        '{"a": "\\ud800"}',
+        "{",
+    ],
+    ids=range(9),
+)
+def test_every_refusal_says_what_to_do(text: str) -> None:
+    error = refusal(text.encode())
+    assert error is not None
+    assert error.hint

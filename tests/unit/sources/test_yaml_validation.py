@@ -40,6 +40,8 @@ class Spec(BaseModel):
     caches: tuple[Annotated[Full | Window, Field(discriminator="kind")], ...] = ()
     tables: dict[str, Full] = {}
     exact: bool = True
+    pair: Annotated[tuple[int, ...], Field(min_length=2, max_length=3)] = (1, 2)
+    word: Annotated[str, Field(min_length=1, pattern="^[a-z]*$")] = "x"
 
     @model_validator(mode="after")
     def _short(self) -> Spec:
@@ -97,6 +99,18 @@ def test_builds_the_model() -> None:
         (
             GOOD + "caches:\n- kind: slots\n",
             "a.yaml:5:3: `caches[0]`: 'kind' is 'full', 'window', not 'slots'.",
+        ),
+        (
+            GOOD + "pair: [1]\n",
+            "a.yaml:4:1: `pair` should be something with at least 2 items, not [1].",
+        ),
+        (
+            GOOD + 'word: ""\n',
+            'a.yaml:4:1: `word` should be something with at least 1 character, not "".',
+        ),
+        (
+            GOOD + "word: 'X'\n",
+            'a.yaml:4:1: `word` should be text of the form ^[a-z]*$, not "X".',
         ),
         (GOOD + "caches:\n- window: 8\n", "a.yaml:5:3: `caches[0]` lacks the key 'kind'."),
         ("id: wrong\nshare: 1\nlength: 8\n", "a.yaml:1:1: The file: this id is taken"),
