@@ -11,6 +11,7 @@ from kvplan.errors import RefusedError
 from kvplan.plan import Capacity, Plan
 
 MAX_TP = 16
+HIGH_UTILIZATION = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +153,14 @@ def _gpus(count: int) -> str:
 
 def _utilization(case: Case) -> Iterator[Trial]:
     used = case.plan.engine.options.get("gpu_memory_utilization")
-    setup = case.setup
-    given = setup.kv_budget is not None or "kv_cache_memory_bytes" in setup.options
-    if given or not isinstance(used, float) or used >= 0.95:
-        return
-    yield Trial(
-        action="Raise gpu_memory_utilization to 0.95",
-        change={"engine_options": {"gpu_memory_utilization": 0.95}},
-        options={"gpu_memory_utilization": 0.95},
-        cost="Less room for what the budget does not count; risky where others use the GPU.",
-    )
+    if isinstance(used, float) and used < HIGH_UTILIZATION:
+        options = {"gpu_memory_utilization": HIGH_UTILIZATION}
+        yield Trial(
+            action=f"Raise gpu_memory_utilization to {HIGH_UTILIZATION}",
+            change={"engine_options": options},
+            options=options,
+            cost="Less room for what the budget does not count; risky where others use the GPU.",
+        )
 
 
 def _shorter(case: Case) -> Iterator[Trial]:

@@ -13,7 +13,7 @@ from real_models import full, real, toy, window
 from kvplan.engines.vllm.history import rules_for
 from kvplan.engines.vllm.kv_dtypes import resolve
 from kvplan.engines.vllm.pages import (
-    SPARSE_FP8_CELL,
+    Kind,
     PageContext,
     PageSpec,
     blocks_held,
@@ -52,6 +52,7 @@ def context(kv_dtype: str = "auto", **changes: Any) -> PageContext:
         block_size=None,
         dtype="bfloat16",
         rules=rules_for("0.33.0"),
+        kept_whole=False,
     )
     return replace(plain, **changes)
 
@@ -108,7 +109,7 @@ def test_a_page_of_latent_attention(
     ("kv_dtype", "sm", "cell"),
     [
         ("auto", HOPPER, 1152),
-        ("fp8", HOPPER, SPARSE_FP8_CELL),
+        ("fp8", HOPPER, 656),
         ("auto", BLACKWELL, 1152),
         ("fp8", BLACKWELL, 576),
     ],
@@ -133,7 +134,7 @@ def test_ranks_share_sparse_latent_requests_on_hopper_only_in_8_bits() -> None:
 
 
 def test_a_latent_layer_without_an_indexer_is_not_sparse() -> None:
-    assert page(MLA, "fp8").page_bytes == 64 * 576 != 64 * SPARSE_FP8_CELL
+    assert page(MLA, "fp8").page_bytes == 64 * 576 != 64 * 656
 
 
 @pytest.mark.parametrize(
@@ -301,6 +302,26 @@ SPECS = st.builds(
     st.just(1),
     st.integers(1, 10_000),
 )
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "grows"),
+    [
+        ("full", 10**9, True),
+        ("latent", 10**9, True),
+        ("indexer", 10**9, True),
+        ("window", 1098, True),  # keeps 1,000 - 1 + 100 tokens
+        ("window", 1099, False),
+        ("chunked", 1099, True),  # keeps 1,000 + 100
+        ("chunked", 1100, False),
+    ],
+)
+def test_windows_and_chunks_stop_growing(kind: Kind, length: int, *, grows: bool) -> None:
+    assert still_grows(PageSpec(kind, 16, 1, 1000), length, in_flight=100) is grows
+
+
+def test_a_layer_that_keeps_everything_has_no_span() -> None:
+    assert page(full()).span == page(MLA).span == 0
 
 
 @given(SPECS, st.integers(1, 10**6), st.integers(1, 100_000))

@@ -125,6 +125,13 @@ def test_the_poorest_stage_decides_and_one_without_caches_does_not() -> None:
     assert three.usable_blocks((600, -1, 0)) == 0
 
 
+def test_every_stage_has_its_bytes() -> None:
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        pool(LLAMA).blocks((GIB, GIB))
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        pool(LLAMA).usable_blocks(())
+
+
 @pytest.mark.parametrize(("version", "usable"), [("0.28.0", 7), ("0.29.0", 6)])
 def test_an_override_takes_the_place_of_memory(version: str, usable: int) -> None:
     given_blocks = pool(LLAMA, version=version, blocks_override=7)

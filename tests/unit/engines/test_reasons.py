@@ -33,7 +33,9 @@ def reasons(
 
 
 @pytest.mark.parametrize(("version", "told"), [("0.30.1", False), ("0.31.0", True)])
-def test_a_release_newer_than_every_measured_start_is_pointed_out(version: str, told: bool) -> None:
+def test_a_release_newer_than_every_measured_start_is_pointed_out(
+    version: str, *, told: bool
+) -> None:
     setup = Setup(model=TWO, gpu=device(80), version=version, context=1000)
     prepared = Vllm().prepare(setup)
     codes = [reason.code for reason in prepared.answer(1000, None).reasons]

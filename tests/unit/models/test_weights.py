@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from kvplan.models.formats import PLAIN, NumberFormat
 from kvplan.models.weights import (
     Component,
+    Place,
     RankLayout,
     RankPart,
     Sharding,
@@ -414,6 +415,11 @@ def test_the_components_are_these() -> None:
         "embedding", "attention", "mlp", "experts", "shared_experts", "router", "recurrent",
         "norms", "lm_head", "vision", "audio", "mtp", "other",
     )  # fmt: skip
+
+
+def test_the_places_and_shardings_are_these() -> None:
+    assert get_args(Place) == ("embedding", "layers", "head", "tower")
+    assert get_args(Sharding) == ("replicated", "column", "row", "kv_heads", "vocab")
 
 
 def test_a_weight_is_one_copy_in_one_head_unless_it_says_otherwise() -> None:

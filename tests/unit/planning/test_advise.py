@@ -176,6 +176,28 @@ def test_replicas_are_the_fewest_that_hold_all() -> None:
     assert advice.cost == f"{replicas - 1} more GPUs."
 
 
+def test_so_short_a_length_that_it_shrinks_the_batch_is_counted_so() -> None:
+    """At 288 tokens four requests are 1,152 batched tokens, fewer than the default of 2,048."""
+    options = {"max_num_seqs": 4, "gpu_memory_utilization": 0.7}
+    plan = check(
+        asked(model=toy(*[full(32)] * 64), gpu=device(3), concurrency=4, engine_options=options)
+    )
+    (shorter,) = [advice for advice in plan.advice if set(advice.change) == {"context"}]
+    assert 4 * shorter.change["context"] < 2048
+
+
+@pytest.mark.parametrize("parallel", [{"dp": 2}, {"dp": 3, "pp": 2}, {"tp": 2, "pp": 2}])
+def test_replicas_of_several_gpus_are_the_fewest_too(parallel: dict[str, int]) -> None:
+    plan = check(asked(gpu=device(80), concurrency=2000, **parallel))
+    (advice,) = [advice for advice in plan.advice if "dp" in advice.change]
+    assert plan.capacity is not None
+    dp = parallel.get("dp", 1)
+    replicas = -(-2000 // (plan.capacity.requests // dp))
+    assert advice.change == {"dp": replicas}
+    each = parallel.get("tp", 1) * parallel.get("pp", 1)
+    assert advice.cost == f"{(replicas - dp) * each:,} more GPUs."
+
+
 @pytest.mark.parametrize(("requests", "offered"), [(4096, True), (4097, False)])
 def test_replicas_end_where_plans_end(requests: int, *, offered: bool) -> None:
     """One request each, of which 4,096 GPUs hold as many."""
@@ -357,7 +379,6 @@ def case(model: ModelSpec, gpu: GpuSpec, load: Load, **changes: Any) -> Case:
         context=8192,
         longest=False,
         target=load.concurrency or 1,
-        asked=load.concurrency is not None,
     )
 
 
