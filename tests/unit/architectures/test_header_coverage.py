@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from measured import measured
 
 from kvplan.models.facts import TensorHeader
 from kvplan.models.spec import ModelSpec
@@ -197,8 +196,7 @@ def test_stacked_experts_are_exact(read: Read) -> None:
 
 # Many tensors
 
-_MEASURE = """
-import resource, time
+_SETUP = """
 from kvplan.architectures import read_model
 from kvplan.models.facts import ModelFacts, TensorHeader
 tensors = tuple(
@@ -206,9 +204,6 @@ tensors = tuple(
     for i in range({count})
 )
 facts = ModelFacts(id="x", source="x", config={config}, tensors=tensors)
-start = time.process_time()
-read_model(facts)
-print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
@@ -221,13 +216,11 @@ print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
     ],
 )
 def test_time_and_memory_grow_with_the_tensors(name: str, shape: str, count: int) -> None:
-    code = _MEASURE.format(name=name, shape=shape, count=count, config=QWEN)
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    seconds, mebibytes = map(float, answer.stdout.split())
-    assert seconds < 1
-    assert mebibytes < 200
+    setup = _SETUP.format(name=name, shape=shape, count=count, config=QWEN)
+    spent = measured(setup=setup, run="read_model(facts)")
+    assert spent.raised is None
+    assert spent.seconds < 2
+    assert spent.megabytes < 200
 
 
 def test_a_stated_number_of_parameters_is_kept(read: Read) -> None:
