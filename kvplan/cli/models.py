@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kvplan.cli import flags
+from kvplan.cli.add import add
 from kvplan.cli.complete import complete_model
 from kvplan.cli.session import session_of
 from kvplan.errors import shown
@@ -107,3 +108,6 @@ def explain(
         spec, context=tokens, width=look.width, color=look.color, ascii_only=look.ascii_only
     )
     write(text, None)
+
+
+app.command()(add)
