@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kvplan.cli import flags
-from kvplan.cli.session import session_of
+from kvplan.cli.invocation import invocation_of
 
 if TYPE_CHECKING:
     from kvplan.models.facts import ModelFacts
@@ -42,7 +42,7 @@ def add(
     _check(text, spec)
     write(text, output)
     for sentence in (*missing_facts(facts), *found.notes, *spec.notes):
-        session_of(context).remark(clean(sentence))
+        invocation_of(context).remark(clean(sentence))
 
 
 def _check(text: str, wanted: ModelSpec) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import typer
 
-from kvplan.cli.session import Session
+from kvplan.cli.invocation import Invocation
 from kvplan.errors import KvplanError
 
 _USAGE, _BUG, _INTERRUPTED = 2, 70, 130
@@ -26,7 +26,7 @@ _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 _LONG_QUOTE = re.compile(rf"'[^']{{{_LONGEST_WORD + 1},}}'")
 
 
-def exit_code(command: Callable[[], int], session: Session) -> int:
+def exit_code(command: Callable[[], int], invocation: Invocation) -> int:
     """Runs ``command`` and turns whatever it raises into an exit code."""
     try:
         code = command()
@@ -39,12 +39,12 @@ def exit_code(command: Callable[[], int], session: Session) -> int:
     except SystemExit as end:
         code = _of_system_exit(end)
     except KvplanError as error:
-        code = _of_kvplan(error, session)
+        code = _of_kvplan(error, invocation)
     except typer.TyperException as error:
-        code = _of_usage(error, session)
+        code = _of_usage(error, invocation)
     except Exception as error:  # noqa: BLE001 - the last resort: whatever is left is a bug
         unwritable = isinstance(error, OSError) and error.errno in _UNWRITABLE
-        code = _of_stdout(error, session) if unwritable else _of_bug(error, session)
+        code = _of_stdout(error, invocation) if unwritable else _of_bug(error, invocation)
     return code
 
 
@@ -58,41 +58,41 @@ def _of_system_exit(end: SystemExit) -> int:
     return end.code if isinstance(end.code, int) else _BUG
 
 
-def _of_kvplan(error: KvplanError, session: Session) -> int:
+def _of_kvplan(error: KvplanError, invocation: Invocation) -> int:
     hint = error.hint
     if error.exit_code == _BUG:
         hint = " ".join(filter(None, (hint, _PLEASE_REPORT)))
-    _explain(str(error), hint, session)
+    _explain(str(error), hint, invocation)
     return error.exit_code
 
 
-def _of_usage(error: typer.TyperException, session: Session) -> int:
+def _of_usage(error: typer.TyperException, invocation: Invocation) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "kvplan"
     message = error.format_message().replace(": Value error, ", ": ")
-    _explain(message, f"`{command} --help` shows what there is.", session)
+    _explain(message, f"`{command} --help` shows what there is.", invocation)
     return error.exit_code
 
 
-def _of_stdout(error: Exception, session: Session) -> int:
+def _of_stdout(error: Exception, invocation: Invocation) -> int:
     # What is still buffered would be tried again, and complained of, when Python ends.
     _silence()
     reason = getattr(error, "strerror", None) or str(error)
     hint = "Name a file in a folder that exists and may be written to."
-    _explain(f"stdout: The text can't be written: {reason}.", hint, session)
+    _explain(f"stdout: The text can't be written: {reason}.", hint, invocation)
     return _USAGE
 
 
-def _of_bug(error: Exception, session: Session) -> int:
+def _of_bug(error: Exception, invocation: Invocation) -> int:
     detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    _explain(f"this is a bug in kvplan ({detail[:300]})", _PLEASE_REPORT, session)
+    _explain(f"this is a bug in kvplan ({detail[:300]})", _PLEASE_REPORT, invocation)
     return _BUG
 
 
 _PLEASE_REPORT = "Run it again with --debug and report what it prints."
 
 
-def _explain(message: str, hint: str | None, session: Session) -> None:
+def _explain(message: str, hint: str | None, invocation: Invocation) -> None:
     """The error on stderr, as one sentence and a hint; with --debug the traceback before it.
 
     A file with several problems is one error with a line for each.
@@ -104,7 +104,7 @@ def _explain(message: str, hint: str | None, session: Session) -> None:
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is None:
             return
-        if session.debug:
+        if invocation.debug:
             import traceback
 
             traceback.print_exc()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kvplan.cli.complete import complete_gpu
-from kvplan.cli.session import session_of
+from kvplan.cli.invocation import invocation_of
 from kvplan.errors import shown
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def search(
     if found or report_format == "json":
         _print_list(found, report_format)
     if not found:
-        session_of(context).remark(f"No bundled GPU matches {shown(text)}.")
+        invocation_of(context).remark(f"No bundled GPU matches {shown(text)}.")
     return 0 if found else 1
 
 

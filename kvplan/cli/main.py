@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from kvplan._version import __version__
 from kvplan.cli import ending, gpus, models
-from kvplan.cli.session import Session, session_of
+from kvplan.cli.invocation import Invocation, invocation_of
 from kvplan.cli.size import size
 
 app = typer.Typer(
@@ -40,13 +40,13 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code. Nothing escapes but what ends Python."""
-    session = Session()
-    return ending.exit_code(lambda: _dispatch(arguments, session), session)
+    invocation = Invocation()
+    return ending.exit_code(lambda: _dispatch(arguments, invocation), invocation)
 
 
-def _dispatch(arguments: Sequence[str], session: Session) -> int:
+def _dispatch(arguments: Sequence[str], invocation: Invocation) -> int:
     result = get_command(app).main(
-        args=_globals_first(arguments), prog_name="kvplan", standalone_mode=False, obj=session
+        args=_globals_first(arguments), prog_name="kvplan", standalone_mode=False, obj=invocation
     )
     return result if isinstance(result, int) else 0
 
@@ -81,8 +81,8 @@ def _global_flags(
         ),
     ] = False,
 ) -> None:
-    session = session_of(context)
-    session.quiet, session.debug = quiet, debug
+    invocation = invocation_of(context)
+    invocation.quiet, invocation.debug = quiet, debug
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)

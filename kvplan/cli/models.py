@@ -9,7 +9,7 @@ import typer
 from kvplan.cli import flags
 from kvplan.cli.add import add
 from kvplan.cli.complete import complete_model
-from kvplan.cli.session import session_of
+from kvplan.cli.invocation import invocation_of
 from kvplan.errors import shown
 
 app = typer.Typer(
@@ -53,7 +53,7 @@ def search(
     found = [name for name in list_model_specs() if text.casefold() in name.casefold()]
     write("".join(f"{name}\n" for name in found), None)
     if not found:
-        session_of(context).remark(f"No bundled model's id contains {shown(text)}.")
+        invocation_of(context).remark(f"No bundled model's id contains {shown(text)}.")
     return 0 if found else 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kvplan.cli import flags
-from kvplan.cli.session import session_of
+from kvplan.cli.invocation import invocation_of
 from kvplan.errors import UsageError, shown
 
 if TYPE_CHECKING:
@@ -126,4 +126,4 @@ def _report(
     )
     write(text, output)
     if to_file or wanted == "csv":
-        session_of(context).remark(clean(headline(plan)))
+        invocation_of(context).remark(clean(headline(plan)))

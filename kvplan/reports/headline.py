@@ -91,6 +91,8 @@ def _shortage(plan: Plan) -> str:
     limit = "KV cache runs out first."
     if limited_by_requests(plan):
         limit = f"The engine's own limit on requests{_limit_option(plan)} binds, not memory."
+    elif plan.reasons and plan.reasons[0].code == "max_num_seqs":
+        limit = f"The engine's own limit on requests{_limit_option(plan)} binds first, then memory."
     return f"; {asked} were asked for. {limit}"
 
 

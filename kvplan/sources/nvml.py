@@ -23,7 +23,7 @@ def detect() -> tuple[DetectedGpu, ...]:
     Raises:
         NoDeviceError: no driver, no GPU, or a driver that fails.
     """
-    with _session() as nvml:
+    with _driver() as nvml:
         driver = _ask(nvml, nvml.nvmlSystemGetDriverVersion) or "of unknown version"
         count = nvml.nvmlDeviceGetCount()
         found = tuple(_gpu(nvml, index, driver) for index in range(count))
@@ -48,7 +48,7 @@ def auto_gpu() -> GpuSpec:
 
 
 @contextmanager
-def _session() -> Iterator[Any]:
+def _driver() -> Iterator[Any]:
     import pynvml  # noqa: PLC0415  needed only where a GPU is read
 
     try:

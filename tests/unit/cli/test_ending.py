@@ -10,7 +10,7 @@ import typer
 
 from kvplan import errors
 from kvplan.cli.ending import exit_code
-from kvplan.cli.session import Session
+from kvplan.cli.invocation import Invocation
 
 
 def _end(error: BaseException | None, *, debug: bool = False) -> int:
@@ -19,7 +19,7 @@ def _end(error: BaseException | None, *, debug: bool = False) -> int:
             raise error
         return 0
 
-    return exit_code(command, Session(debug=debug))
+    return exit_code(command, Invocation(debug=debug))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_typers_own_exit_after_a_closed_pipe_is_no_answer(monkeypatch: pytest.Mo
         except OSError:
             sys.exit(1)
 
-    assert exit_code(command, Session()) == 0
+    assert exit_code(command, Invocation()) == 0
 
 
 def test_a_closed_stderr_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sample_plans import SAMPLES, does_not_fit, kv_budget
 
-from kvplan.plan import Plan
+from kvplan.plan import Plan, Reason
 from kvplan.reports.headline import headline, subject
 
 SENTENCES = {
@@ -96,3 +96,10 @@ def test_a_given_pool_that_holds_nobody_is_not_blamed_on_the_weights(
         }
     )
     assert headline(changed).endswith(said)
+
+
+def test_of_two_limits_the_one_that_binds_first_is_named() -> None:
+    plan = does_not_fit()
+    both = (Reason(code="max_num_seqs", message="x"), Reason(code="kv_cache_full", message="y"))
+    assert "binds first, then memory." in headline(plan.model_copy(update={"reasons": both}))
+    assert "KV cache runs out first." in headline(plan.model_copy(update={"reasons": both[1:]}))

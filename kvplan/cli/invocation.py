@@ -9,7 +9,7 @@ import typer
 
 
 @dataclass
-class Session:
+class Invocation:
     """The global flags.
 
     Attributes:
@@ -26,6 +26,6 @@ class Session:
             sys.stderr.write(f"{text}\n")
 
 
-def session_of(context: typer.Context) -> Session:
-    """The session that `cli.main` made for this run."""
-    return context.ensure_object(Session)
+def invocation_of(context: typer.Context) -> Invocation:
+    """The invocation that `cli.main` made for this run."""
+    return context.ensure_object(Invocation)
