@@ -238,7 +238,9 @@ def _instances_on(weight: Weight, layout: RankLayout, *, tied: bool) -> int:
             start, stop = layout.layers
             return copies * sum(start <= layer < stop for layer in weight.layers)
         case "embedding":
-            return copies if layout.first or (tied and layout.last) else 0
+            # The head reads the vocabulary's matrix; positions and norms stay on the first stage.
+            again = tied and layout.last and weight.sharding == "vocab"
+            return copies if layout.first or again else 0
         case "head":
             return copies if layout.last else 0
         case "tower":

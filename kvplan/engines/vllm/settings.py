@@ -183,7 +183,7 @@ def resolve(
     tokens = given.get("max_num_batched_tokens")
     if tokens is None:
         # Source: get_batch_defaults clamps only what the user left out.
-        tokens = max(1, min(default_tokens, seqs * context))
+        tokens = min(default_tokens, seqs * context)
     if "max_num_seqs" not in given:
         seqs = min(seqs, tokens)
     elif seqs > tokens:

@@ -62,7 +62,7 @@ def test_rows_stand_in_order_of_their_releases() -> None:
 
 
 def test_the_oldest_release_has_the_defaults() -> None:
-    assert rules_for("0.9.0") == Rules()
+    assert rules_for("0.9") == rules_for("0.9.0") == Rules()
 
 
 def test_the_newest_release_has_every_change() -> None:

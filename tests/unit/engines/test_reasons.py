@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -188,6 +189,51 @@ def test_a_tight_fit_says_how_tight() -> None:
     assert reason.hint == "Lower -o gpu_memory_utilization a little."
 
 
+CONTEXT_BYTES, CONTEXT_HIGH = math.ceil(0.45 * GIB), math.ceil(0.60 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("outside", "codes"),
+    [
+        # Bytes beside half of a card, and whether what is likely, and what is possible, fits.
+        (CONTEXT_BYTES - 1, ["no_room_for_cache", "outside_budget_overdrawn"]),
+        (CONTEXT_BYTES, ["no_room_for_cache", "outside_budget_tight"]),
+        (CONTEXT_HIGH, ["no_room_for_cache", "outside_budget_tight"]),
+        (CONTEXT_HIGH + 1, ["no_room_for_cache"]),
+    ],
+)
+def test_what_lies_outside_is_counted_to_the_byte(outside: int, codes: list[str]) -> None:
+    card = device(2 * outside / GIB)
+    assert list(reasons(gpu=card, options={"gpu_memory_utilization": 0.5})) == codes
+
+
+def test_every_line_outside_may_come_to_more() -> None:
+    """Two ranks: 0.45 + 0.40 GiB are likely and 0.75 more possible; 0.67 are left."""
+    found = reasons(tp=2, options={"gpu_memory_utilization": 0.981})
+    assert list(found) == ["outside_budget_tight"]
+    assert "that may need 768 MiB more than is likely." in found["outside_budget_tight"].message
+
+
+@pytest.mark.parametrize(
+    ("left", "code"),
+    [(-1, "no_room_for_cache"), (0, "no_room_for_cache"), (1, "context_too_long")],
+)
+def test_no_room_is_none_to_the_byte(left: int, code: str) -> None:
+    options = {"gpu_memory_utilization": 1.0}
+    small = Vllm().prepare(Setup(model=TWO, gpu=device(8), context=1000, options=options))
+    assert small.stages is not None
+    card = device((small.stages[0].spent + left) / GIB)
+    assert next(iter(reasons(gpu=card, options=options))) == code
+
+
+def test_quantized_weights_are_not_advised_again() -> None:
+    model = real("llama-3.1-70b")
+    plain = reasons(model)["no_room_for_cache"].hint
+    assert plain == "More GPUs (--tp), a smaller weight format (--weights fp8), or a larger GPU."
+    packed = reasons(model.model_copy(update={"quantization": "awq"}))["no_room_for_cache"].hint
+    assert packed == "More GPUs (--tp, --pp) or a larger GPU."
+
+
 def test_a_given_pool_has_no_outside() -> None:
     assert reasons(options={"gpu_memory_utilization": 1.0, "kv_cache_memory_bytes": GIB}) == {}
 
@@ -210,6 +256,15 @@ def test_a_fit_that_the_range_does_not_bear_out() -> None:
     assert list(reasons(LONG, context=20_000, concurrency=likely + 1)) == ["kv_cache_full"]
 
 
+def test_the_longest_length_that_the_range_bears_out() -> None:
+    endless = toy(full(), full(), max_context=10**8)
+    made = Vllm().prepare(Setup(model=endless, gpu=device(80)))
+    assert made.low is not None
+    sure = made.pool.usable_blocks(made.low) * 16
+    assert reasons(endless, context=sure) == {}
+    assert list(reasons(endless, context=sure + 1)) == ["within_uncertainty"]
+
+
 def test_a_length_that_the_range_does_not_bear_out() -> None:
     share = {"gpu_memory_utilization": 0.85}
     made = Vllm().prepare(Setup(model=TWO, gpu=device(4.8), context=1000, options=share))
@@ -224,7 +279,11 @@ def test_a_length_that_the_range_does_not_bear_out() -> None:
     ("facts", "context", "said"),
     [
         ({}, 8192, None),
-        ({}, 8193, "more than the model's maximum of 8,192: it has no rope scaling"),
+        (
+            {},
+            8193,
+            "maximum of 8,192: it has no rope scaling; longer positions were never trained.",
+        ),
         ({"rope_scaling": "yarn"}, 8193, "of 8,192: its rope scaling (yarn) is counted"),
         ({"extended_context": 100_000}, 100_000, None),
         ({"extended_context": 100_000}, 100_001, "maximum of 100,000"),

@@ -179,6 +179,7 @@ def test_nothing_takes_no_bytes_not_even_scales(rows: int, columns: int) -> None
     ("given_bytes", "plain"),
     [
         ({"bits": 8}, 1),
+        ({"bits": 64}, 8),
         ({"bits": 16}, 2),
         ({"bits": 4}, None),
         ({"bits": 12}, None),

@@ -452,3 +452,14 @@ def test_what_no_model_can_have_is_refused(stated: dict[str, object]) -> None:
     Weight.model_validate(base)
     with pytest.raises(ValidationError):
         Weight.model_validate(base | stated)
+
+
+def test_a_tied_head_takes_the_vocabulary_to_the_last_stage_and_no_positions() -> None:
+    words = Weight(
+        name="wte", component="embedding", shape=(1000, 8), place="embedding", sharding="vocab"
+    )
+    positions = Weight(name="wpe", component="embedding", shape=(64, 8), place="embedding")
+    last = RankLayout(layers=(1, 2), first=False, last=True, vocab_multiple=1)
+    both = (words, positions)
+    assert rank_bytes(both, PLAIN["bfloat16"], last, tied=True) == {"embedding": 1000 * 8 * 2}
+    assert rank_bytes(both, PLAIN["bfloat16"], last, tied=False) == {}
