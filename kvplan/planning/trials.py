@@ -64,7 +64,7 @@ def single_changes(case: Case) -> Iterator[Trial]:
     yield from _more_seqs(case)
     yield from _formats(case.setup)
     yield from _more_gpus(case)
-    yield from _utilization(case)
+    yield from _utilization()
     yield from _shorter(case)
 
 
@@ -151,16 +151,15 @@ def _gpus(count: int) -> str:
     return "1 more GPU" if count == 1 else f"{count:,} more GPUs"
 
 
-def _utilization(case: Case) -> Iterator[Trial]:
-    used = case.plan.engine.options.get("gpu_memory_utilization")
-    if isinstance(used, float) and used < HIGH_UTILIZATION:
-        options = {"gpu_memory_utilization": HIGH_UTILIZATION}
-        yield Trial(
-            action=f"Raise gpu_memory_utilization to {HIGH_UTILIZATION}",
-            change={"engine_options": options},
-            options=options,
-            cost="Less room for what the budget does not count; risky where others use the GPU.",
-        )
+def _utilization() -> Iterator[Trial]:
+    # Where it is as high already, or does not count, there is no gain and so no advice.
+    options = {"gpu_memory_utilization": HIGH_UTILIZATION}
+    yield Trial(
+        action=f"Raise gpu_memory_utilization to {HIGH_UTILIZATION}",
+        change={"engine_options": options},
+        options=options,
+        cost="Less room for what the budget does not count; risky where others use the GPU.",
+    )
 
 
 def _shorter(case: Case) -> Iterator[Trial]:

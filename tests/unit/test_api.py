@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,9 @@ def test_a_length_is_a_whole_number(value: Any) -> None:
 def test_the_only_word_for_a_length_is_auto(value: str) -> None:
     with pytest.raises(UsageError, match=r"^context is a number of tokens or 'auto'") as raised:
         planned(context=value)
-    assert raised.value.hint is not None
+    assert raised.value.hint == (
+        "Give 32768, 'auto' for the longest that fits, or None for the model's maximum."
+    )
     assert len(raised.value.message) < 200
 
 
@@ -103,6 +106,7 @@ def test_a_budget_is_bytes_or_a_list_of_bytes(value: Any) -> None:
 def test_an_empty_list_of_budgets_is_an_error(value: Any) -> None:
     with pytest.raises(UsageError, match="list of KV budgets is empty") as raised:
         planned(kv_budget=value)
+    assert raised.value.message == "The list of KV budgets is empty."
     assert raised.value.hint == "Give one figure a rank."
 
 
@@ -121,6 +125,13 @@ def test_a_name_is_a_short_text(name: str, value: Any) -> None:
         planned(**{name: value})
     assert raised.value.hint == "Give a short text."
     assert len(raised.value.message) < 200
+
+
+def test_a_name_has_4096_characters_at_most() -> None:
+    with pytest.raises(UnknownNameError):
+        planned(engine="x" * 4096)
+    with pytest.raises(UsageError, match=r"^engine is a name, not "):
+        planned(engine="x" * 4097)
 
 
 @pytest.mark.parametrize("value", [5, "max_num_seqs=5", [("max_num_seqs", 5)], True])
@@ -275,6 +286,7 @@ UNKNOWN: dict[str, Any] = {"model_type": "wombat", "architectures": ["WombatForC
     ("config", "architecture"),
     [
         (UNKNOWN, "WombatForCausalLM"),
+        ({**UNKNOWN, "architectures": ["WombatForCausalLM", "Other"]}, "WombatForCausalLM"),
         ({"model_type": "wombat"}, "wombat"),
         ({"model_type": "wombat", "architectures": []}, "wombat"),
         ({"model_type": "w" * 500}, "w" * 120),
@@ -372,6 +384,33 @@ def test_a_configuration_is_prepared_once_and_asked_often() -> None:
 def test_preparing_raises_what_a_plan_would_say(engine: str, error: type[KvplanError]) -> None:
     with pytest.raises(error):
         api.prepare(toy(full()), device(80), engine=engine)
+
+
+def test_the_arguments_are_those_of_the_contract() -> None:
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(api.size).parameters.items()
+    }
+    assert defaults == {
+        "model": inspect.Parameter.empty,
+        "gpu": inspect.Parameter.empty,
+        "engine": "vllm",
+        "tp": 1,
+        "pp": 1,
+        "dp": 1,
+        "dcp": 1,
+        "context": None,
+        "concurrency": None,
+        "weights": "auto",
+        "kv_dtype": "auto",
+        "dtype": "auto",
+        "kv_budget": None,
+        "engine_options": None,
+        "gpus_per_node": None,
+        "offline": False,
+        "advice": True,
+    }
+    assert inspect.signature(api.read_spec).parameters["offline"].default is False
 
 
 # The contract: these names, and no others in place of them.

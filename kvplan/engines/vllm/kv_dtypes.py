@@ -6,7 +6,7 @@ Cell layouts: vllm/v1/kv_cache_interface.py and the attention backends of 0.33.0
 from __future__ import annotations
 
 from kvplan.errors import EngineRefusesError, NotModelledError, UnknownNameError, nearest, shown
-from kvplan.models.formats import FP8_KV, Dtype, KvFormat, plain_kv
+from kvplan.models.formats import DTYPE_BYTES, FP8_KV, Dtype, KvFormat, plain_kv
 
 _SOURCE = "vLLM 0.33.0, vllm/v1/kv_cache_interface.py"
 
@@ -31,7 +31,7 @@ _LATER = (
     "fp8_ds_mla",
     "nvfp4_ds_mla",
 )
-_PLAIN: dict[str, Dtype] = {"bfloat16": "bfloat16", "float16": "float16", "float32": "float32"}
+_PLAIN = tuple(DTYPE_BYTES)
 KNOWN = ("auto", *_PLAIN, *FP8_NAMES, *PER_TOKEN_HEAD, "nvfp4", *_LATER)
 
 

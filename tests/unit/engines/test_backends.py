@@ -35,9 +35,10 @@ def test_regular_attention(
 ) -> None:
     for sm, name in zip(CHECKED, (ada, hopper, blackwell), strict=True):
         if name is None:
-            with pytest.raises(EngineRefusesError, match=r"nvfp4 cache on .* \d\.\d") as raised:
+            message = f"no backend for an nvfp4 cache on compute capability {sm[0]}.{sm[1]}."
+            with pytest.raises(EngineRefusesError, match=message) as raised:
                 attention_backend(kv_dtype, sm)
-            assert raised.value.hint is not None
+            assert raised.value.hint == "nvfp4 needs Blackwell (10.0); use fp8 here."
         else:
             assert attention_backend(kv_dtype, sm) == Backend(name, 16)
 

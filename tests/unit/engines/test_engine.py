@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -130,6 +131,23 @@ def test_decode_context_parallelism_shares_copies_of_kv_heads(
     assert raised.value.hint is not None
 
 
+@pytest.mark.parametrize(
+    ("kv_heads", "tp", "dcp", "hint"),
+    [
+        (8, 4, 2, "Use --dcp 1 or less, or a larger --tp."),
+        (8, 8, 2, "Use --dcp 1 or less, or a larger --tp."),
+        (4, 16, 8, "Use --dcp 4 or less, or a larger --tp."),
+        (1, 8, 3, "Decode context parallelism reuses the tensor-parallel ranks."),
+    ],
+)
+def test_a_refusal_says_how_many_ranks_may_share(
+    kv_heads: int, tp: int, dcp: int, hint: str
+) -> None:
+    with pytest.raises(EngineRefusesError) as raised:
+        prepared(toy(full(kv_heads)), tp=tp, dcp=dcp)
+    assert raised.value.hint == hint
+
+
 def test_decode_context_parallelism_divides_the_query_heads_of_a_kv_head() -> None:
     model = toy(full(4), attention_heads=12)
     with pytest.raises(EngineRefusesError, match="the 3 query heads of a KV head") as raised:
@@ -188,7 +206,8 @@ def test_windows_that_are_kept_whole_count_their_keys_twice_up_to_0_20() -> None
     assert page_sizes(mixed, "0.13.0", **off) == [cell * (384 + 384)]
     assert page_sizes(mixed, "0.20.0", **off) == [cell * (320 + 384)]
     assert page_sizes(mixed, "0.21.0", **off) == [cell * (320 + 320)]
-    # Without full layers nothing is kept whole.
+    # With the manager on nothing is kept whole, and without full layers neither.
+    assert page_sizes(mixed, "0.20.0") == [cell * 320, cell * 320]
     assert page_sizes(toy(window(128, 4, 192, 128)), "0.20.0", **off) == [cell * 320]
 
 
@@ -263,6 +282,15 @@ def test_the_longest_length_that_is_searched(
     assert made.longest_context() == limit
 
 
+def test_short_requests_make_small_batches() -> None:
+    """Two requests of three tokens are six; a model of no stated length counts as one token."""
+    two = prepared(context=3, options={"max_num_seqs": 2})
+    assert two.settings.max_num_batched_tokens == 6
+    assert prepared(options={"max_num_seqs": 2}).settings.max_num_batched_tokens == 8192
+    silent = prepared(toy(full(), max_context=None))
+    assert silent.settings.max_num_batched_tokens == 1024
+
+
 def test_replicas_multiply_requests_and_nothing_else() -> None:
     one, four = (prepared(dp=dp, kv_budget=(GIB,)).figures(1000) for dp in (1, 4))
     assert four.requests == 4 * one.requests > 0
@@ -319,7 +347,8 @@ def test_the_vocabulary_is_padded_and_stands_on_the_first_and_last_stage() -> No
 
 
 def test_communication_is_between_the_ranks_of_a_replica() -> None:
-    for parallel, talks in (({"tp": 2}, True), ({"pp": 2}, True), ({"dp": 2}, False)):
+    two = {"tp": 2, "pp": 2}
+    for parallel, talks in (({"tp": 2}, True), ({"pp": 2}, True), (two, True), ({"dp": 2}, False)):
         made = prepared(**parallel)
         assert made.stages is not None
         assert all(("nccl" in {d.name for d in rank.outside}) is talks for rank in made.stages)
@@ -355,6 +384,31 @@ def test_a_given_pool_that_does_not_fit_does_not_start() -> None:
     assert made.left == rank.device.total - rank.spent - rank.beside - pool < 0
     assert not made.figures(100).starts
     assert prepared(options={"kv_cache_memory_bytes": 60 * GIB}).figures(100).starts
+
+
+@pytest.mark.parametrize(("spare", "starts"), [(-1, False), (0, True)])
+def test_a_given_pool_fits_to_the_byte(spare: int, *, starts: bool) -> None:
+    options = {"kv_cache_memory_bytes": 1000 * 2 * 16 * 8 * 512}
+    made = prepared(gpu=device(8), options=options)
+    assert made.stages is not None
+    rank = made.stages[0]
+    total = rank.spent + rank.beside + options["kv_cache_memory_bytes"] + spare
+    exact = prepared(gpu=device(total / GIB), options=options)
+    assert exact.left == spare
+    assert exact.figures(100).starts is starts
+
+
+@pytest.mark.parametrize(("spare", "starts"), [(-1, False), (0, True)])
+def test_what_lies_outside_fits_to_the_byte(spare: int, *, starts: bool) -> None:
+    beside = 483_183_821  # 0.45 GiB, rounded up
+    total = next(
+        total
+        for total in range(100 * beside - 200, 100 * beside + 200)
+        if total - math.ceil(total * 0.99) - beside == spare
+    )
+    made = prepared(gpu=device(total / GIB), options={"gpu_memory_utilization": 0.99})
+    assert made.outside_left == spare
+    assert made.figures(100).starts is starts
 
 
 def test_more_blocks_than_there_is_memory_do_not_start() -> None:

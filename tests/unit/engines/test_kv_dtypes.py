@@ -31,7 +31,12 @@ def test_the_cell_of_a_type(asked: str, dtype: Dtype, cell: int) -> None:
     name, kv = resolve(asked, dtype, None)
     assert kv.cell_bytes(128, 128) == cell
     assert name == (dtype if asked == "auto" else asked)
+    assert kv.name == ("fp8" if name.startswith(("fp8_e4", "fp8_e5")) else name)
     assert kv.source
+
+
+def test_a_scale_stands_for_16_elements() -> None:
+    assert resolve("nvfp4", "bfloat16", None)[1].cell_bytes(256, 256) == 2 * (128 + 16)
 
 
 @pytest.mark.parametrize("scheme", ["fp8", "fp8_e4m3", "nvfp4"])
@@ -65,10 +70,17 @@ def test_a_type_to_come_is_refused_by_name(asked: str) -> None:
     assert raised.value.hint == "Use auto or fp8."
 
 
+SOME = "It has auto, float32, bfloat16, float16, fp8, fp8_e4m3, fp8_e5m2 and others."
+
+
 @pytest.mark.parametrize(
-    ("asked", "hint"), [("fp8_e4m2", "fp8_e4m3"), ("int8_per_token", "int8_per_token_head"),
-                        ("q8_0" * 3000, "It has auto, bfloat16")]
-)  # fmt: skip
+    ("asked", "hint"),
+    [
+        ("fp8_e4m2", "fp8_e4m3"),
+        ("int8_per_token", "int8_per_token_head"),
+        ("q8_0" * 3000, SOME),
+    ],
+)
 def test_an_unknown_type_is_answered_with_the_nearest(asked: str, hint: str) -> None:
     with pytest.raises(UnknownNameError, match="no KV cache type") as raised:
         resolve(asked, "bfloat16", None)

@@ -165,6 +165,27 @@ def test_graphs_and_communication_are_counted_by_release(
     assert {draft.section for draft in rank.outside} == {"outside"}
 
 
+@pytest.mark.parametrize(
+    ("version", "gib", "tp", "expected"),
+    [
+        # 0.95 GiB are likely; a tenth of the card less 0.45 GiB of context (and 0.40 to talk).
+        ("0.19.1", 80, 1, 0.95),
+        ("0.19.1", 8, 1, 0.80 - 0.45),
+        ("0.19.1", 10, 2, 1.00 - 0.45 - 0.40),
+        ("0.19.1", 4, 1, 0),
+        ("0.10.2", 10, 2, 1.00 - 0.45),  # buffers to talk are in the budget
+    ],
+)
+def test_graphs_outside_the_budget_take_what_room_there_is(
+    version: str, gib: float, tp: int, expected: float
+) -> None:
+    (rank,) = stages(version=version, tp=tp, gpu=device(gib))
+    line = lines(rank)["cuda_graphs"]
+    assert line.value() == (pytest.approx(expected * GIB, abs=4) if expected else 0)
+    assert line.value(line.low) <= line.value() <= line.value(line.high)
+    assert rank.requested + rank.beside <= rank.device.total or expected == 0
+
+
 @pytest.mark.parametrize("version", ["0.10.2", "0.33.0"])
 def test_eager_execution_has_no_graphs(version: str) -> None:
     (rank,) = stages(version=version, options={"enforce_eager": True})

@@ -227,6 +227,82 @@ def test_more_requests_at_once_is_the_first_advice_where_that_binds() -> None:
     assert many.advice[0].change == {"engine_options": {"max_num_seqs": 8}}
 
 
+@pytest.mark.parametrize(
+    ("concurrency", "expected"),
+    [
+        (8, {"max_num_seqs": 8}),
+        (9, {"max_num_seqs": 9, "max_num_batched_tokens": 9}),
+    ],
+)
+def test_more_requests_than_batched_tokens_raise_both(
+    concurrency: int, expected: dict[str, int]
+) -> None:
+    options = {"max_num_seqs": 5, "max_num_batched_tokens": 8}
+    plan = check(asked(gpu=device(80), engine_options=options, concurrency=concurrency))
+    assert plan.advice[0].change == {"engine_options": expected}
+    named = ", ".join(f"{name}={value}" for name, value in expected.items())
+    assert plan.advice[0].action == f"Admit more requests at once: {named}"
+
+
+def test_admitting_more_may_take_a_smaller_cache_beside_it() -> None:
+    """922 would fit but for their sampling buffer: 922 × 128,256 × 14 bytes in place of the
+    2,560 × 6 × 18,432 of a batch of five are the 64 MiB of 21 requests."""
+    limit = {"max_num_seqs": 5}
+    plan = check(asked(gpu=device(80), context=512, engine_options=limit, concurrency=922))
+    assert plan.reasons[0].code == "max_num_seqs"
+    assert plan.advice[0].change == {
+        "engine_options": {"max_num_seqs": 922}, "kv_dtype": "fp8"
+    }  # fmt: skip
+    alone = next(
+        advice
+        for advice in plan.advice
+        if advice.change == {"engine_options": {"max_num_seqs": 922}}
+    )
+    assert alone.note == "Holds 901 requests: not enough alone."
+
+
+def test_splits_go_on_until_they_are_enough() -> None:
+    plan = check(asked(gpu=device(80), concurrency=123))
+    assert [change["tp"] for change in actions(plan) if "tp" in change] == [2]
+    plan = check(asked(gpu=device(80), concurrency=124))
+    assert [change["tp"] for change in actions(plan) if set(change) == {"tp"}] == [4, 2]
+
+
+def test_every_single_change_says_what_it_costs() -> None:
+    plan = check(asked(gpu=device(80), concurrency=60))
+    assert {advice.action: advice.cost for advice in plan.advice} == {
+        "Store the KV cache in FP8": ("Some accuracy on long contexts; check on your own prompts."),
+        "Quantize the weights to FP8": (
+            "A little accuracy; a quantized checkpoint has to exist or be made."
+        ),
+        "Quantize the weights to 4 bits (AWQ)": (
+            "More accuracy than FP8 loses; a quantized checkpoint has to exist or be made."
+        ),
+        "Split over 2 GPUs instead of 1 (tensor parallel)": (
+            "1 more GPU, and more traffic between them."
+        ),
+        "Split the layers over 2 stages (pipeline parallel)": (
+            "1 more GPU, and bubbles between the stages."
+        ),
+        "Cap requests at 7,664 tokens": "Longer requests are refused.",
+        "Run 2 replicas instead of 1 (data parallel)": "1 more GPU.",
+        "Raise gpu_memory_utilization to 0.95": (
+            "Less room for what the budget does not count; risky where others use the GPU."
+        ),
+    }
+    limit = check(asked(gpu=device(80), engine_options={"max_num_seqs": 5}, concurrency=8))
+    assert limit.advice[0].cost == "A larger sampling buffer, which the gain accounts for."
+
+
+def test_splits_say_what_they_add() -> None:
+    one = check(asked(gpu=device(80), concurrency=60))
+    (split,) = [advice for advice in one.advice if advice.change == {"tp": 2}]
+    assert split.cost == "1 more GPU, and more traffic between them."
+    many = check(asked(gpu=device(80), concurrency=1000, tp=2, pp=2, dp=3))
+    (split,) = [advice for advice in many.advice if advice.change == {"tp": 4}]
+    assert split.cost == "12 more GPUs, and more traffic between them."
+
+
 def test_options_that_were_given_are_kept() -> None:
     options = {"max_num_seqs": 5, "enforce_eager": True, "gpu_memory_utilization": 0.5}
     check(asked(gpu=device(80), engine_options=options, concurrency=30))
