@@ -34,6 +34,7 @@ class Repo:
         file_status: Status of requests for one file by name.
         delay: Seconds before an answer; ``slow_files`` limits it to some files.
         drip: Seconds between two bytes of a file.
+        card: What the repository's information adds: ``cardData``, ``tags``.
         ignore_range: Answer a ranged request with the whole file.
     """
 
@@ -50,6 +51,7 @@ class Repo:
     drip: float = 0.0
     ignore_range: bool = False
     body: bytes | None = None
+    card: dict[str, object] = field(default_factory=dict)
 
     def revision(self, name: str) -> str | None:
         """The commit that a branch or commit means, or None."""
@@ -139,6 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         siblings = [{"rfilename": file, "size": repo.size(file)} for file in repo.files]
         body = {"_id": "1", "id": name, "modelId": name, "sha": commit, "siblings": siblings}
+        body |= repo.card
         data = json.dumps(body | {"private": False, "gated": bool(repo.gated)}).encode()
         self._send(
             200, data if repo.body is None else repo.body, {"Content-Type": "application/json"}

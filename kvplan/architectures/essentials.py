@@ -108,6 +108,23 @@ def essential_config(facts: ModelFacts) -> Config:
     return _reduced(_starred(config, same), same, depth=0)
 
 
+def essential_processor(facts: ModelFacts) -> Config | None:
+    """The keys of the processor's file that decide how many tokens an image takes, or None.
+
+    Raises:
+        NotModelledError, InputError: see `read_model`.
+    """
+    whole = read_model(facts)
+
+    def same(processor: Config) -> bool:
+        try:
+            return read_model(facts.model_copy(update={"processor": processor})) == whole
+        except KvplanError:
+            return False
+
+    return _reduced(facts.processor or {}, same, depth=1) or None
+
+
 def _ordered(config: Mapping[str, Any]) -> Config:
     """Sizes first, the quantization last, the rest as it was; in nested parts likewise."""
     names = sorted(config, key=lambda name: _RANKS.get(name, len(_RANKS) + (name == _QUANTIZATION)))

@@ -22,6 +22,7 @@ class GgufFamily(NamedTuple):
         local: What the others have.
         recurrent: Layers that keep a state: those without KV heads, all but every n-th, or none.
         parallel: Layers keep a state beside their attention.
+        indexer: Every layer keeps the keys of a sparse indexer.
     """
 
     period: int | None = None
@@ -29,6 +30,7 @@ class GgufFamily(NamedTuple):
     local: Literal["window", "chunk"] = "window"
     recurrent: Literal["no", "headless", "interval"] = "no"
     parallel: bool = False
+    indexer: bool = False
 
 
 _PLAIN = GgufFamily()
@@ -84,6 +86,7 @@ GGUF_FAMILIES: Mapping[str, GgufFamily] = MappingProxyType(
     )
     | {
         "cohere2": GgufFamily(period=4),
+        "deepseek32": GgufFamily(indexer=True),
         "exaone4": GgufFamily(period=4, window=4096),
         "gemma2": GgufFamily(period=2, window=4096),
         "gemma3": GgufFamily(period=6),

@@ -17,6 +17,7 @@ from kvplan.errors import NotModelledError
 from kvplan.models.caches import (
     ChunkedCache,
     FullCache,
+    IndexerCache,
     LatentCache,
     LayerCache,
     RecurrentCache,
@@ -185,11 +186,19 @@ def _caches(
         rope = heads.key - rank
         if rope < 0:
             raise keys.fields.conflict("The cached key is shorter than its latent part.")
-        return (*kept, LatentCache(latent_dim=rank, rope_dim=rope))
+        return (*kept, LatentCache(latent_dim=rank, rope_dim=rope), *_indexer(keys, family))
     if not local:
         cache = FullCache(kv_heads=kv, head_dim=heads.key, head_dim_v=heads.value)
         return (*kept, cache)
     return (*kept, _local_cache(family, heads, kv, _window(keys, family) or 1))
+
+
+def _indexer(keys: GgufKeys, family: GgufFamily) -> tuple[LayerCache, ...]:
+    if not family.indexer:
+        return ()
+    # llama.cpp keeps its keys in the type of the cache, without scales of their own.
+    size = keys.whole("attention.indexer.key_length")
+    return (IndexerCache(head_dim=size, scale_block=None, element_bytes=2),)
 
 
 def _local_cache(family: GgufFamily, heads: _Heads, kv: int, tokens: int) -> LayerCache:

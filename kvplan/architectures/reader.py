@@ -12,6 +12,7 @@ from kvplan.architectures.family import find_family
 from kvplan.architectures.fields import Fields
 from kvplan.architectures.gguf import read_gguf
 from kvplan.architectures.heads import find_head, without_head
+from kvplan.architectures.images.table import read_image_rule
 from kvplan.architectures.origin import class_source
 from kvplan.architectures.quantization.scheme import Quantized
 from kvplan.architectures.quantization.table import apply_quantization
@@ -19,7 +20,10 @@ from kvplan.architectures.rotary import read_rotary
 from kvplan.architectures.wrapped import read_anatomy
 from kvplan.models.facts import ModelFacts
 from kvplan.models.formats import PLAIN, Dtype
+from kvplan.models.images.rules import AnyImageRule
 from kvplan.models.spec import FilledDefault, ModelSpec, RotaryTable
+
+_MOST_MODULES = 64
 
 
 class _Found(NamedTuple):
@@ -34,6 +38,8 @@ class _Found(NamedTuple):
     dtype: Dtype
     inventory: Inventory
     defaults: tuple[FilledDefault, ...]
+    images: AnyImageRule | None
+    prediction_modules: int | None
 
 
 def read_model(facts: ModelFacts) -> ModelSpec:
@@ -72,6 +78,8 @@ def read_model(facts: ModelFacts) -> ModelSpec:
             dtype=dtype,
             inventory=inventory,
             defaults=fields.filled,
+            images=read_image_rule(model_type, fields, facts.processor, facts.source),
+            prediction_modules=_prediction_modules(text),
         ),
     )
 
@@ -102,9 +110,20 @@ def _spec(facts: ModelFacts, found: _Found) -> ModelSpec:
         kv_scheme=found.quantized.kv_scheme,
         draft=anatomy.draft,
         checkpoint=found.inventory.checkpoint,
+        images=found.images,
+        prediction_modules=found.prediction_modules,
         defaults=found.defaults,
         notes=facts.notes + anatomy.notes + found.inventory.notes + _context_note(context),
     )
+
+
+def _prediction_modules(text: Fields) -> int | None:
+    """Modules for multi-token prediction, under either name; 0 is none."""
+    for name in ("num_nextn_predict_layers", "mtp_num_hidden_layers"):
+        stated = text.optional_integer(name, least=0, most=_MOST_MODULES)
+        if stated is not None:
+            return stated or None
+    return None
 
 
 def _context_note(context: Context) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def _text_part(fields: Fields, wrapper: Wrapper) -> tuple[str, Fields]:
     own = None if part is None else part.optional_text("model_type")
     kind = _SAME.get(own, own) if own is not None else None
     if kind is None:
-        kind = wrapper.text if isinstance(wrapper.text, str) else wrapper.text(fields)
+        kind = wrapper.text_type(fields)
     if kind not in FAMILIES:
         raise NotModelledError(
             f"A wrapper around {kind[:60]!r} is not modelled: the text model itself is not.",

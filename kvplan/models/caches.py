@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from typing_extensions import override
 
 from kvplan.models.formats import DTYPE_BYTES, Dtype, KvFormat, ceil_div
@@ -190,9 +190,16 @@ class StateTensor(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    shape: tuple[PositiveInt, ...]
+    shape: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
     split: int | None = 0
     dtype: Dtype | None = None
+
+    @field_validator("split")
+    @classmethod
+    def _in_shape(cls, split: int | None, known: ValidationInfo) -> int | None:
+        if split is not None and not 0 <= split < len(known.data.get("shape", ())):
+            raise ValueError("split is not the index of one of the shape's dimensions")
+        return split
 
     def size(self, dtype: Dtype, *, tp: int) -> int:
         """Bytes on one rank."""

@@ -5,21 +5,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 
-class TensorHeader(BaseModel):
+@dataclass(frozen=True, slots=True)
+class TensorHeader:
     """One tensor as the header of a safetensors or GGUF file states it.
+
+    Large models have 100,000 of them, so it is none of pydantic's models.
 
     Attributes:
         dtype: The header's own type name: ``BF16``, ``F8_E4M3``, ``U8``, ``q4_K``.
         shape: As stored: packed types count containers, not elements.
         size: Bytes on disk.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     dtype: str
@@ -37,11 +39,15 @@ class ModelFacts(BaseModel):
         config: ``config.json``, parsed and otherwise untouched; of a GGUF file its metadata.
         gguf: The facts come from a GGUF file.
         quantization: ``hf_quant_config.json``, or None.
+        processor: ``preprocessor_config.json``, or ``processor_config.json`` that holds the same;
+            None where neither is at hand.
         tensors: The headers of all weight files, or None if they were not read.
         checkpoint_bytes: Tensor bytes over all files by headers, an index or a sourced spec, or
             None.
         checkpoint_parameters: Elements over all files as a sourced spec states them, or None.
         checkpoint_source: Where ``tensors`` or the two figures come from.
+        license: The licence as the model's card states it, or None.
+        license_source: Where that is stated.
         notes: What could not be had, as sentences.
     """
 
@@ -53,8 +59,11 @@ class ModelFacts(BaseModel):
     config: dict[str, Any]
     gguf: bool = False
     quantization: dict[str, Any] | None = None
+    processor: dict[str, Any] | None = None
     tensors: tuple[TensorHeader, ...] | None = None
     checkpoint_bytes: int | None = None
     checkpoint_parameters: int | None = None
     checkpoint_source: str | None = None
+    license: str | None = None
+    license_source: str | None = None
     notes: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kvplan.models.caches import LayerCache
 from kvplan.models.formats import Dtype
 from kvplan.models.identity import ById
+from kvplan.models.images.rules import AnyImageRule
 from kvplan.models.weights import Weight, active_parameters, total_parameters
 
 PositiveInt = Annotated[int, Field(gt=0)]
@@ -87,6 +88,10 @@ class ModelSpec(BaseModel):
         quantization: Name of the checkpoint's scheme, or None.
         kv_scheme: Cache format that the checkpoint itself prescribes, or None.
         draft: Kind of draft for speculative decoding that it is (``EAGLE-3``), or None.
+        prediction_modules: Modules for multi-token prediction that the configuration states, or
+            None.
+        images: How many tokens of context an image takes; None: it takes none, or nothing at hand
+            states how many.
         defaults: What the configuration left out, and what filled it in.
         notes: Sentences a plan has to repeat: what is not exact for this architecture.
     """
@@ -116,6 +121,8 @@ class ModelSpec(BaseModel):
     kv_scheme: str | None = None
     draft: str | None = None
     checkpoint: Checkpoint | None = None
+    prediction_modules: PositiveInt | None = None
+    images: AnyImageRule | None = None
     defaults: tuple[FilledDefault, ...] = ()
     notes: tuple[str, ...] = ()
 

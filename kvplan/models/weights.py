@@ -94,7 +94,8 @@ class Weight(BaseModel):
             case "column":
                 rows = ceil_div(rows, tp)
             case "kv_heads":
-                rows = ceil_div(self.heads, tp) * (rows // self.heads)
+                # Rows of scales may be fewer than heads: a started one is whole.
+                rows = ceil_div(ceil_div(self.heads, tp) * rows, self.heads)
             case "vocab":
                 rows = ceil_div(round_up(rows, vocab_multiple), tp)
             case "row" if len(self.shape) > 1:
@@ -198,7 +199,7 @@ def _rank_parts(
     elements: Counter[tuple[Component, NumberFormat]] = Counter()
     sizes: Counter[tuple[Component, NumberFormat]] = Counter()
     for weight in weights.value:
-        instances = _instances_on(weight, layout, tied=tied)
+        instances = instances_on(weight, layout, tied=tied)
         if not instances:
             continue
         rows, columns = weight.rank_shape(
@@ -229,7 +230,8 @@ def rank_bytes(
     return dict(sizes)
 
 
-def _instances_on(weight: Weight, layout: RankLayout, *, tied: bool) -> int:
+def instances_on(weight: Weight, layout: RankLayout, *, tied: bool) -> int:
+    """How often a rank holds the matrix, over its layers and copies."""
     copies = weight.copies
     if weight.component == "experts":
         copies = ceil_div(copies, layout.ep)

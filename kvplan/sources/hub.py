@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from kvplan._version import __version__
 from kvplan.errors import KvplanError, UsageError
 from kvplan.sources import files, hub_errors
+from kvplan.sources.card import card_license
 from kvplan.sources.deadline import THREAD_NAME, all_within
 from kvplan.sources.references import is_model_id
 
@@ -43,6 +44,7 @@ class Repository:
         id: The id that the Hub gives it.
         commit: As the Hub resolved the revision.
         sizes: Bytes of each file by name, None where the Hub does not say.
+        license: As the model's card states it, or None.
         until: When to give up (`time.monotonic`).
     """
 
@@ -51,6 +53,7 @@ class Repository:
     commit: str
     sizes: Mapping[str, int | None]
     until: float
+    license: str | None = None
 
 
 def offline_by_environment() -> bool:
@@ -175,6 +178,7 @@ def resolve(repo_id: str, revision: str | None) -> Repository:
         commit=str(info.sha),
         sizes={file.rfilename: file.size for file in info.siblings or ()},
         until=until,
+        license=card_license(info.card_data, info.tags),
     )
 
 

@@ -64,9 +64,14 @@ def _read_online(repo_id: str, revision: str | None) -> ModelFacts:
         source=page,
         config=contents.with_old_quantization(config, old),
         quantization=_object(repository, local.MODELOPT),
+        processor=_processor(repository),
         tensors=weights.tensors,
         checkpoint_bytes=weights.total_bytes,
         checkpoint_source=weights.source,
+        license=repository.license,
+        license_source=f"{repository.id}@{commit}, the model's card"
+        if repository.license
+        else None,
         notes=_renamed(repository) + weights.notes,
     )
 
@@ -75,6 +80,11 @@ def _renamed(repository: Repository) -> tuple[str, ...]:
     if repository.id == repository.asked:
         return ()
     return (f"The Hub now calls {repository.asked} {repository.id}.",)
+
+
+def _processor(repository: Repository) -> dict[str, Any] | None:
+    name = next((name for name in local.PROCESSORS if name in repository.sizes), None)
+    return None if name is None else _object(repository, name)
 
 
 def _object(repository: Repository, name: str) -> dict[str, Any] | None:

@@ -11,6 +11,8 @@ from kvplan.sources import checkpoint, contents, files, gguf_model
 from kvplan.sources.json_reader import CONFIG_LIMIT, parse_json_object
 
 CONFIG, MODELOPT, OLD_GPTQ = "config.json", "hf_quant_config.json", "quantize_config.json"
+# How images are prepared: the file's older name, and the newer one that holds the same nested.
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
 def read_path(path: Path) -> ModelFacts:
@@ -47,6 +49,7 @@ def read_folder(path: Path) -> ModelFacts:
         source=str(path / CONFIG),
         config=contents.with_old_quantization(config, old),
         quantization=_read_object(path / MODELOPT) if MODELOPT in names else None,
+        processor=_processor(path, names),
         tensors=weights.tensors,
         checkpoint_bytes=weights.total_bytes,
         checkpoint_source=weights.source,
@@ -65,6 +68,11 @@ def read_config_file(path: Path) -> ModelFacts:
     if path.name == CONFIG:
         return read_folder(path.parent).model_copy(update={"id": str(path)})
     return ModelFacts(id=str(path), source=str(path), config=_read_object(path))
+
+
+def _processor(path: Path, names: frozenset[str]) -> dict[str, Any] | None:
+    name = next((name for name in PROCESSORS if name in names), None)
+    return None if name is None else _read_object(path / name)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -40,6 +40,15 @@ class StatedLicense(BaseModel):
     source: Text
 
 
+class StatedProcessor(BaseModel):
+    """Keys of the file that says how images are prepared, only those that matter."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    config: Annotated[dict[str, Any], Field(min_length=1)]
+    source: Text
+
+
 class ModelSpecFile(BaseModel):
     """One file of the form ``kvplan.model/1``.
 
@@ -60,6 +69,7 @@ class ModelSpecFile(BaseModel):
     config: Annotated[dict[str, Any], Field(min_length=1)] | None = None
     source: Text | None = None
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+    processor: StatedProcessor | None = None
     checkpoint: StatedCheckpoint | None = None
     license: StatedLicense | None = None
     notes: tuple[Text, ...] = ()
@@ -136,11 +146,22 @@ def facts_of(document: YamlDocument) -> ModelFacts:
         revision=spec.revision,
         source=_source(document, spec, base),
         config=config,
+        processor=_first_processor(spec, base),
         checkpoint_bytes=stated.total_bytes if stated else None,
         checkpoint_parameters=stated.parameters if stated else None,
         checkpoint_source=stated.source if stated else None,
+        license=spec.license.value if spec.license else None,
+        license_source=spec.license.source if spec.license else None,
         notes=spec.notes,
     )
+
+
+def _first_processor(spec: ModelSpecFile, base: ModelSpecFile | None) -> dict[str, Any] | None:
+    """The model's own; else its base's, which a fine-tune or a quantized variant keeps."""
+    for stated in (spec.processor, base and base.processor):
+        if stated is not None:
+            return stated.config
+    return None
 
 
 def _checked(document: YamlDocument) -> ModelSpecFile:

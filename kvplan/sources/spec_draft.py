@@ -8,7 +8,7 @@ from typing import Any
 
 from kvplan.errors import UsageError
 from kvplan.models.facts import ModelFacts
-from kvplan.sources.local import CONFIG
+from kvplan.sources.local import CONFIG, PROCESSORS
 from kvplan.sources.model_specs import ModelSpecFile
 from kvplan.sources.references import is_model_id
 
@@ -34,12 +34,15 @@ def check_kind(facts: ModelFacts) -> None:
         )
 
 
-def draft_spec(facts: ModelFacts, config: dict[str, Any]) -> ModelSpecFile:
+def draft_spec(
+    facts: ModelFacts, config: dict[str, Any], processor: dict[str, Any] | None = None
+) -> ModelSpecFile:
     """The spec that facts give.
 
     Args:
         facts: Where the model was read, and the size of its files.
         config: The keys of the configuration to write.
+        processor: Those of the processor's file, or None.
     """
     parts: dict[str, Any] = {
         "schema": "kvplan.model/1",
@@ -47,7 +50,9 @@ def draft_spec(facts: ModelFacts, config: dict[str, Any]) -> ModelSpecFile:
         "config": config,
         "source": _source(facts)[:_LONGEST_TEXT],
         "revision": facts.revision if _is_commit(facts.revision) else None,
+        "processor": _processor(facts, processor),
         "checkpoint": _checkpoint(facts),
+        "license": _license(facts),
     }
     return ModelSpecFile.model_validate(parts)
 
@@ -64,7 +69,8 @@ def missing_facts(facts: ModelFacts) -> tuple[str, ...]:
         sentences.append("No size of the weight files is known.")
     if facts.checkpoint_parameters is None:
         sentences.append("No number of parameters is stated.")
-    sentences.append("The licence is not read: add it with its source.")
+    if facts.license is None:
+        sentences.append("No licence was found on the model's card: add it with its source.")
     return tuple(sentences)
 
 
@@ -106,6 +112,19 @@ def _source(facts: ModelFacts) -> str:
     # The bytes of a file's name need not be text.
     name = name if name.isprintable() else "A file"
     return f"{name}, not published; replace this with a source others can open"
+
+
+def _processor(facts: ModelFacts, processor: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not processor:
+        return None
+    where = f"{facts.id}@{facts.revision}:" if _from_the_hub(facts) else ""
+    return {"config": processor, "source": f"{where}{PROCESSORS[0]}"}
+
+
+def _license(facts: ModelFacts) -> dict[str, Any] | None:
+    if facts.license is None:
+        return None
+    return {"value": facts.license, "source": facts.license_source or "not stated"}
 
 
 def _checkpoint(facts: ModelFacts) -> dict[str, Any] | None:

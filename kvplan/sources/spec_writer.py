@@ -18,6 +18,7 @@ _INDENT = "  "
 _GROUPS = (
     ("schema", "id", "base"),
     ("config", "source", "revision"),
+    ("processor",),
     ("checkpoint",),
     ("license",),
     ("notes",),
@@ -47,9 +48,9 @@ def _lines(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
             yield start
             yield from _lines(value, indent + _INDENT)
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            yield from _list(start, [_inline(item) for item in value], indent)
+            yield from _list(start, [inline(item) for item in value], indent)
         else:
-            yield f"{start} {_inline(value)}"
+            yield f"{start} {inline(value)}"
 
 
 def _list(start: str, items: list[str], indent: str) -> Iterator[str]:
@@ -70,11 +71,12 @@ def _list(start: str, items: list[str], indent: str) -> Iterator[str]:
     yield f"{indent}]"
 
 
-def _inline(value: Any) -> str:
+def inline(value: Any) -> str:
+    """A value on one line, as YAML."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_key(name)}: {_inline(item)}' for name, item in value.items())}}}"
+        return f"{{{', '.join(f'{_key(name)}: {inline(item)}' for name, item in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_inline, value))}]"
+        return f"[{', '.join(map(inline, value))}]"
     if isinstance(value, str):
         plain = _PLAIN.fullmatch(value) and value.casefold() not in _WORDS
         return value if plain else _quoted(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvplan.architectures.blocks import Weights
+from kvplan.architectures.blocks import Weights, linear, norm
 from kvplan.architectures.drafts.parts import fusion
 from kvplan.errors import NotModelledError
 from kvplan.models.spec import Layer, ModelSpec
@@ -10,6 +10,9 @@ from kvplan.models.weights import Weight
 
 # The model's embedding and head serve its modules as well: vLLM v0.33.0
 # vllm/v1/spec_decode/llm_base_proposer.py _maybe_share_embeddings, _maybe_share_lm_head.
+# Modules of families whose configuration does not state them: vLLM v0.33.0
+# vllm/model_executor/models/qwen3_next_mtp.py.
+_UNSTATED = {"qwen3_next": 1}
 _COPIES = ("embed_tokens.", "shared_head.head.")
 
 
@@ -17,10 +20,12 @@ def mtp_draft(spec: ModelSpec) -> ModelSpec:
     """What drafting with a model's modules for multi-token prediction adds to it.
 
     A module keeps what the last decoder layer with the same attention keeps. Copies of embedding
-    and head that some checkpoints hold are not loaded a second time.
+    and head that some checkpoints hold are not loaded a second time. Where neither headers nor the
+    family tell a module's weights, it is taken for the last layer that keeps every token, with a
+    projection of embedding and state side by side and three normalizations.
 
     Args:
-        spec: A model with weights of component ``mtp``.
+        spec: A model with weights of component ``mtp``, or one that states its modules.
 
     Returns:
         The modules alone, numbered from 0.
@@ -30,6 +35,9 @@ def mtp_draft(spec: ModelSpec) -> ModelSpec:
     """
     modules = tuple(weight for weight in spec.weights if weight.component == "mtp")
     numbers = sorted({layer for weight in modules for layer in weight.layers})
+    stated = spec.prediction_modules or _UNSTATED.get(spec.model_type)
+    if not numbers and stated:
+        return _by_formula(spec, stated)
     if not numbers:
         raise NotModelledError(
             f"{spec.id} has no modules for multi-token prediction.",
@@ -46,6 +54,39 @@ def mtp_draft(spec: ModelSpec) -> ModelSpec:
         "checkpoint": None,
     }
     return spec.model_copy(update=changes)
+
+
+def _by_formula(spec: ModelSpec, count: int) -> ModelSpec:
+    """Modules like the last layer that keeps every token: DeepSeek-V3's report, section 2.2."""
+    index = next((i for i in reversed(range(len(spec.layers))) if _keeps_all(spec.layers[i])), None)
+    if index is None:
+        raise NotModelledError(
+            f"{spec.id} has no layer like its modules for multi-token prediction.",
+            hint="Choose another way of drafting: a draft model, EAGLE, n-grams.",
+        )
+    modules = tuple(range(count))
+    weights = tuple(
+        weight.model_copy(update={"layers": modules})
+        for weight in spec.weights
+        if weight.place == "layers" and index in weight.layers and weight.component != "mtp"
+    )
+    width = spec.hidden_size
+    weights += linear(
+        "eh_proj", (width, 2 * width), component="other", sharding="replicated", layers=modules
+    )
+    for name in ("enorm", "hnorm", "shared_head.norm"):
+        weights += norm(name, width, layers=modules)
+    changes = {
+        "layers": (Layer(caches=spec.layers[index].caches),) * count,
+        "weights": weights,
+        "draft": "MTP",
+        "checkpoint": None,
+    }
+    return spec.model_copy(update=changes)
+
+
+def _keeps_all(layer: Layer) -> bool:
+    return any(cache.kind in ("full", "latent") for cache in layer.caches)
 
 
 def eagle_draft(spec: ModelSpec) -> ModelSpec:

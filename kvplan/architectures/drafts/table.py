@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kvplan.architectures.drafts.dflash import dflash, domino, dspark
-from kvplan.architectures.drafts.eagle3 import eagle3, eagle3_qwen3, peagle
 from kvplan.architectures.table import Family
 
 _EAGLE3 = (
@@ -23,16 +21,16 @@ _PEAGLE = ("PEagleDraftModel", "PeagleLlamaForCausalLM")
 _DFLASH = ("DFlashDraftModel", "QwenDFlashDraftModel")
 
 DRAFTS: Mapping[str, Family] = MappingProxyType(
-    dict.fromkeys(_EAGLE3, Family(eagle3, "llama", _EAGLE3, 2048))
-    | dict.fromkeys(_PEAGLE, Family(peagle, "llama", _PEAGLE, 2048))
-    | dict.fromkeys(_DFLASH, Family(dflash, "qwen3", _DFLASH, 32_768))
+    dict.fromkeys(_EAGLE3, Family("drafts.eagle3:eagle3", "llama", _EAGLE3, 2048))
+    | dict.fromkeys(_PEAGLE, Family("drafts.eagle3:peagle", "llama", _PEAGLE, 2048))
+    | dict.fromkeys(_DFLASH, Family("drafts.dflash:dflash", "qwen3", _DFLASH, 32_768))
     | {
         name: Family(build, "qwen3", (name,), 32_768)
         for name, build in (
-            ("DSparkDraftModel", dspark),
-            ("Qwen3DSparkModel", dspark),
-            ("DominoDraftModel", domino),
-            ("Eagle3Qwen3ForCausalLM", eagle3_qwen3),
+            ("DSparkDraftModel", "drafts.dflash:dspark"),
+            ("Qwen3DSparkModel", "drafts.dflash:dspark"),
+            ("DominoDraftModel", "drafts.dflash:domino"),
+            ("Eagle3Qwen3ForCausalLM", "drafts.eagle3:eagle3_qwen3"),
         )
     }
 )

@@ -48,6 +48,8 @@ class Modules:
                 self._add(f"{entry}.*")  # everything inside the module, too
             else:
                 self._exact.add(_core(entry))
+        # How many parts names have: no other pieces of a path need be looked up.
+        self._lengths = tuple({name.count(".") + 1 for name in self._exact})
 
     def cover(self, module: str) -> bool:
         """Whether a module, or one that it is part of, is in the set.
@@ -57,15 +59,22 @@ class Modules:
         """
         if not (self._exact or self._anywhere or self._in_layer):
             return False
-        parts = module.split(".")
-        bounds = itertools.combinations(range(len(parts) + 1), 2)
-        if any(".".join(parts[start:stop]) in self._exact for start, stop in bounds):
+        if self._exact and self._names_part_of(module):
             return True
         patterns = self._anywhere
         layer = _LAYER.search(module)
         if layer is not None:
             patterns = patterns + self._in_layer.get(int(layer[1]), [])
         return any(pattern.match(prefix + module) for pattern in patterns for prefix in _PREFIXES)
+
+    def _names_part_of(self, module: str) -> bool:
+        """Whether some parts of the path in a row are a name of the set."""
+        parts = module.split(".")
+        for length in self._lengths:
+            for start in range(len(parts) - length + 1):
+                if ".".join(parts[start : start + length]) in self._exact:
+                    return True
+        return False
 
     def _add(self, glob: str) -> None:
         pattern = re.compile(fnmatch.translate(glob))

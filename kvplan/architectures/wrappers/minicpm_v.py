@@ -10,9 +10,10 @@ from kvplan.architectures.anatomy import Anatomy
 from kvplan.architectures.blocks import Weights
 from kvplan.architectures.fields import Fields
 from kvplan.architectures.towers.clip import headless_siglip
-from kvplan.architectures.towers.parts import tower_linear, tower_norm
+from kvplan.architectures.towers.parts import tower_linear, tower_norm, tower_table
 from kvplan.architectures.towers.resampler import resampler
 from kvplan.architectures.wrappers.parts import Beside, part
+from kvplan.architectures.wrappers.timm import SO400M, so400m
 from kvplan.errors import NotModelledError
 
 _TEXTS = {
@@ -42,15 +43,29 @@ def minicpmv_text(fields: Fields) -> str:
 
 def minicpmv(fields: Fields, text: Anatomy) -> Beside:
     """MiniCPM-V 2.0 to 4.5."""
+    if fields.optional_text("vision_encoder") == SO400M:
+        return _first(fields, text)
     if not fields.has("vision_config"):
         return Beside((), "vision tower and resampler")
     tower, width = headless_siglip(part(fields, "vision_config", "siglip"), patch=16)
     if fields.flag("drop_vision_last_layer", default=True):
-        tower = tuple(_without_last(tower))
+        tower = _without_last(tower)
     queries = fields.integer("query_num", default=64)
     weights = tower + resampler(queries=queries, hidden=text.hidden_size, width=width)
     added = fields.raw("use_gene_module") is True
     return Beside(weights, "gene module" if added else None)
+
+
+def _first(fields: Fields, text: Anatomy) -> Beside:
+    """MiniCPM-V 2.0: a tower by its name in timm; the resampler's positions are in the files."""
+    tower, width = so400m()
+    if fields.flag("drop_vision_last_layer", default=True):
+        tower = _without_last(tower)
+    queries = fields.integer("query_num", default=64)
+    positions = tower_table("resampler.pos_embed", (queries, text.hidden_size))
+    return Beside(
+        tower + resampler(queries=queries, hidden=text.hidden_size, width=width) + positions
+    )
 
 
 def minicpmv4_6(fields: Fields, text: Anatomy) -> Beside:

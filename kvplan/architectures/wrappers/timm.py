@@ -19,6 +19,7 @@ from kvplan.architectures.wrappers.parts import Beside
 _TIMM = LayerForm(qkv=("attn.qkv",), out="attn.proj", norms=("norm1", "norm2"))
 _VL2 = "vLLM v0.33.0 vllm/transformers_utils/configs/deepseek_vl2.py"
 _MOST = 64
+SO400M = "vit_so400m_patch14_siglip_384.webli"
 _COLOURS = 3
 
 
@@ -70,6 +71,15 @@ def deepseek_vl2(fields: Fields, text: Anatomy) -> Beside:
     return Beside(tower + weights)
 
 
+def so400m() -> tuple[Weights, int]:
+    """SigLIP So400M at 384 pixels without its pooling head, and its width.
+
+    Sizes: timm 1.0.24 timm/models/vision_transformer.py ``vit_so400m_patch14_siglip_384``.
+    """
+    sizes = TowerSizes(hidden=1152, width=int(1152 * 3.7362), depth=27)
+    return _vit(sizes, side=384, patch=14), sizes.hidden
+
+
 def _timm_vit(config: Fields) -> tuple[Weights, int]:
     """A plain vision transformer without its pooling head (vLLM drops it)."""
     hidden = config.integer("width", default=1024)
@@ -81,12 +91,16 @@ def _timm_vit(config: Fields) -> tuple[Weights, int]:
         width=int(hidden * min(ratio, float(_MOST))) or 1,
         depth=config.integer("layers", default=24, most=MAX_LAYERS),
     )
+    return _vit(sizes, side=side, patch=patch), hidden
+
+
+def _vit(sizes: TowerSizes, *, side: int, patch: int) -> Weights:
+    hidden = sizes.hidden
     return (
         tower_linear("patch_embed.proj", (hidden, _COLOURS * patch * patch), bias=True)
         + tower_linear("pos_embed", ((side // patch) ** 2, hidden))
         + layers(sizes, _TIMM)
-        + tower_norm("norm", hidden, bias=True),
-        hidden,
+        + tower_norm("norm", hidden, bias=True)
     )
 
 

@@ -385,3 +385,13 @@ def test_what_no_model_can_have_is_refused(stated: dict[str, object]) -> None:
     adapter: TypeAdapter[LayerCache] = TypeAdapter(LayerCache)
     with pytest.raises(ValidationError):
         adapter.validate_python(stated)
+
+
+@pytest.mark.parametrize(("shape", "split"), [((4, 4), 2), ((4,), -1), ((4,), 1), ((), None)])
+def test_a_state_is_split_along_one_of_its_dimensions(
+    shape: tuple[int, ...], split: int | None
+) -> None:
+    with pytest.raises(ValidationError):
+        StateTensor(name="ssm", shape=shape, split=split)
+    assert StateTensor(name="ssm", shape=(4, 6), split=1).size("float32", tp=4) == 4 * 4 * 2
+    assert StateTensor(name="ssm", shape=(4, 6), split=None).size("float32", tp=4) == 4 * 4 * 6

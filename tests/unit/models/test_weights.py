@@ -178,6 +178,18 @@ def test_the_vocabulary_is_padded_then_split(
     assert part.rank_shape(tp=tp, vocab_multiple=multiple) == (on_rank, 64)
 
 
+@pytest.mark.parametrize(
+    ("rows", "heads", "tp", "on_rank"),
+    [(4, 8, 1, 4), (4, 8, 2, 2), (4, 8, 8, 1), (12, 8, 8, 2), (1024, 8, 16, 128)],
+)
+def test_rows_of_scales_that_several_heads_share(
+    rows: int, heads: int, tp: int, on_rank: int
+) -> None:
+    """Blocks of 128 rows over heads of 64: half a row a head, and no head without a row."""
+    part = weight("k_proj", "attention", (rows, 64), "kv_heads", heads=heads)
+    assert part.rank_shape(tp=tp, vocab_multiple=64) == (on_rank, 64)
+
+
 def test_a_rank_by_hand() -> None:
     layout = RankLayout(tp=4, layers=(0, 4))
     assert rank_bytes(INVENTORY, BF16, layout, tied=False) == {

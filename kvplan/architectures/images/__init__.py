@@ -1,0 +1,1 @@
+"""Tokens of an image by family: which rule its processor follows, and with which settings."""
