@@ -77,6 +77,8 @@ class KvPart(_Part):
         bytes_per_request: What a request of ``context`` tokens holds under the engine's paging.
         budget_bytes: What is left for the cache; low and high enclose it.
         allocated_bytes: What the engine allocates of it.
+        storage_bytes: What the allocated tensors keep alive, where an engine's tensors are views
+            of larger ones (transformers); None elsewhere.
     """
 
     dtype: str
@@ -86,13 +88,44 @@ class KvPart(_Part):
     budget_low: int | None
     budget_high: int | None
     allocated_bytes: int
+    storage_bytes: int | None = None
+
+
+class DevicePart(_Part):
+    """One device of an engine that spreads a model over unlike ones, the host among them.
+
+    Attributes:
+        layers: Layers that lie on it.
+        cache_bytes: Keys, values and states.
+        total_bytes, left_bytes: None where the device's memory was not stated.
+    """
+
+    name: str
+    id: str
+    layers: int
+    weights_bytes: int
+    cache_bytes: int
+    compute_bytes: int
+    process_bytes: int
+    total_bytes: int | None
+    left_bytes: int | None
 
 
 class CacheGroup(_Part):
-    """Layers whose caches share blocks."""
+    """Layers whose caches share blocks.
+
+    Attributes:
+        kind: What the layers keep.
+        layers: How many there are.
+        layer_indices: Which they are, from 0; those of a draft follow the model's.
+        page_bytes: One layer's share of a block.
+        blocks_per_request: Blocks that one request of the planned length holds.
+        padding_bytes: Bytes of a block that the group leaves unused.
+    """
 
     kind: str
     layers: int
+    layer_indices: tuple[int, ...] = ()
     page_bytes: int
     block_size: int
     blocks_per_request: int
@@ -162,6 +195,8 @@ class Plan(_Part):
     kv: KvPart | None
     capacity: Capacity | None
     advice: tuple[Advice, ...] = ()
+    # Of engines that spread a model over unlike devices; left out of the JSON of all others.
+    devices: tuple[DevicePart, ...] = Field((), exclude_if=lambda parts: not parts)
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True

@@ -2,7 +2,8 @@
 
 A case is a flat dictionary: the question (``version``, ``gpu``, ``model``, ``tp``, ``pp``, ``dcp``,
 ``kv_dtype``, ``available``, ``options``, ``context``: tokens, or ``auto``, or null for the model's
-own maximum) and the engine's answer under ``expected``. ``outcome`` says of what kind that is:
+own maximum; a draft is named in the options) and the engine's answer under ``expected``.
+``outcome`` says of what kind that is:
 
 - ``ok``: the engine starts; ``expected`` holds every figure, and all have to be equal
 - ``too_little``: it refuses for lack of memory; ``longest`` is its estimate, where it states one
@@ -13,42 +14,30 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from kvplan.architectures import read_model
+from kvplan.architectures.drafts.own import mtp_draft
 from kvplan.engines.base import Setup
 from kvplan.engines.vllm.engine import Vllm
-from kvplan.errors import EngineRefusesError, NotModelledError
 from kvplan.hardware import Fact, GpuSpec
 from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Parallelism
 from kvplan.planning.size import Load, size
 
+Configs = Callable[[str], dict[str, Any]]
+
 GIB = 2**30
 _AUTO = -1
 _OUTCOMES = {"ok": "ok", "vllm_error": "too_little", "vllm_config_error": "refused"}
-# Features of the engine that kvplan refuses by name; specs made by hand.
-_LATER_OPTIONS = {
-    "speculative_config",
-    "kv_cache_dtype_skip_layers",
-    "mamba_cache_dtype",
-    "mamba_ssm_cache_dtype",
-    "use_replayssm",
-}
-_LATER_DTYPES = ("turboquant", "ds_mla")
 
 
-def is_modelled(row: dict[str, Any]) -> bool:
-    """Whether a reference row asks only for features that kvplan models."""
-    asked = row["input"]
-    dtype = asked.get("kv_cache_dtype") or ""
-    return (
-        "cache_config_overrides" not in asked
-        and not _LATER_OPTIONS & set(asked.get("engine", {}))
-        and not any(later in dtype for later in _LATER_DTYPES)
-    )
+def has_config(row: dict[str, Any]) -> bool:
+    """Whether a reference row starts from a configuration, not from layer specs made by hand."""
+    return "cache_config_overrides" not in row["input"]
 
 
 def case_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -117,8 +106,10 @@ def gpu_of(name: str, compute_capability: tuple[int, int], total_bytes: int) -> 
     )
 
 
-def question(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> tuple[Setup, Load]:
-    """The case as kvplan is asked it."""
+def question(
+    case: dict[str, Any], model: ModelSpec, gpu: GpuSpec, configs: Configs
+) -> tuple[Setup, Load]:
+    """The case as kvplan is asked it; ``configs`` finds the configuration of a draft."""
     context = case["context"]
     setup = Setup(
         model=model,
@@ -129,24 +120,29 @@ def question(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> tuple[Setu
         kv_budget=tuple(case["available"]),
         options=case["options"],
         context=context if isinstance(context, int) else None,
+        draft=_draft(case, model, configs),
     )
     return setup, Load(context=context)
 
 
-def is_planned(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> bool:
-    """Whether kvplan plans the case at all: it reads models whose caches it does not page yet."""
-    try:
-        Vllm().prepare(question(case, model, gpu)[0])
-    except NotModelledError:
-        return False
-    except EngineRefusesError:
-        return True
-    return True
+def draft_name(case: dict[str, Any]) -> str | None:
+    """The reference of the case's draft, if it has one of its own."""
+    wanted = Vllm().draft_of(case["options"])
+    return wanted.model if wanted else None
 
 
-def difference(case: dict[str, Any], model: ModelSpec, gpu: GpuSpec) -> str | None:
+def _draft(case: dict[str, Any], model: ModelSpec, configs: Configs) -> ModelSpec | None:
+    if Vllm().draft_of(case["options"]) is None:
+        return None
+    name = draft_name(case)
+    return mtp_draft(model) if name is None else model_of(name, configs(name))
+
+
+def difference(
+    case: dict[str, Any], model: ModelSpec, gpu: GpuSpec, configs: Configs
+) -> str | None:
     """What kvplan says otherwise than the engine, or None."""
-    setup, load = question(case, model, gpu)
+    setup, load = question(case, model, gpu, configs)
     if case["outcome"] == "ok":
         got = _figures(setup, load)
         return None if got == case["expected"] else f"{got} is not {case['expected']}"

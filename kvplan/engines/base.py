@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from kvplan.errors import UsageError
 from kvplan.hardware import GpuSpec
+from kvplan.host_profile import HostProfile
 from kvplan.ledger import LedgerLine
 from kvplan.models.spec import ModelSpec
-from kvplan.plan import Capacity, EnginePart, KvPart, Parallelism, Reason, Verdict
+from kvplan.plan import Capacity, DevicePart, EnginePart, KvPart, Parallelism, Reason, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,10 @@ class Setup:
         kv_budget: Bytes of cache per rank (one figure: the same for all), or None.
         options: The engine's own names and values.
         context: Tokens a request may have; None is the model's own maximum.
+        draft: The model that drafts tokens where the options ask for one, or None.
+        profile: What was measured on the machine that is planned for, or None.
+        others: Further devices of the same machine, for engines that spread a model over unlike
+            ones; the host's memory may be one of them.
     """
 
     model: ModelSpec
@@ -35,6 +40,22 @@ class Setup:
     kv_budget: tuple[int, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     context: int | None = None
+    draft: ModelSpec | None = None
+    profile: HostProfile | None = None
+    others: tuple[GpuSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """A draft for speculative decoding that options ask for.
+
+    Attributes:
+        model: A reference as a user writes it; None: the model's own modules.
+        is_head: It is an EAGLE-1 head, whose configuration reads like a Llama's.
+    """
+
+    model: str | None
+    is_head: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,7 @@ class Answer:
     total_source: str
     kv: KvPart
     capacity: Capacity
+    devices: tuple[DevicePart, ...] = ()
 
 
 class Prepared(Protocol):
@@ -93,10 +115,20 @@ class Engine(Protocol):
 
     Attributes:
         newest: The newest release modelled, taken where none is pinned.
+        unstated_context: Tokens that it plans for where a model states no maximum, or None.
     """
 
     name: str
     newest: str
+    unstated_context: int | None
+
+    def draft_of(self, options: Mapping[str, Any]) -> DraftRequest | None:
+        """The draft that the options ask for, which the caller is to read.
+
+        Raises:
+            KvplanError: options that the engine does not have.
+        """
+        ...
 
     def prepare(self, setup: Setup) -> Prepared:
         """Works out everything that does not depend on the load.
@@ -113,13 +145,13 @@ Version = tuple[int, ...]
 
 
 def parse_version(text: str) -> Version:
-    """``0.33.0`` as (0, 33, 0); local and development suffixes are dropped.
+    """``0.33.0`` as (0, 33, 0); a ``v`` or ``b`` in front and suffixes are dropped.
 
     >>> parse_version("0.20.1rc1")
     (0, 20, 1)
     """
     numbers: list[int] = []
-    for part in text.strip().lstrip("v").split("+")[0].split("."):
+    for part in text.strip().lstrip("vb").split("+")[0].split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits or len(digits) > 6:
             break

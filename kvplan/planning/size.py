@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvplan.engines.base import Answer, Engine, Prepared, Setup
 from kvplan.errors import RefusedError, UsageError
 from kvplan.hardware import GpuSpec, device_memory
+from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import EnginePart, GpuPart, ModelPart, Parallelism, Plan, Reason, Workload
 
@@ -27,23 +28,33 @@ class Load:
     concurrency: int | None = None
 
 
-def resolve_context(model: ModelSpec, context: int | str | None) -> int:
+def resolve_context(
+    model: ModelSpec, context: int | str | None, *, unstated: int | None = None
+) -> int:
     """The length that is planned for (``auto``: that the search starts from).
+
+    Args:
+        model: The model, whose maximum is taken where no length is given.
+        context: What was asked for.
+        unstated: What the engine takes for a model that states no maximum, or None.
 
     Raises:
         UsageError: neither the caller nor the model states a length.
     """
     if isinstance(context, int):
         return context
-    if model.max_context is None:
+    longest = model.max_context or unstated
+    if longest is None:
         raise UsageError(
             f"{model.id} does not state its longest context.", hint="Give one: --context 32k."
         )
-    return model.max_context
+    return longest
 
 
 def size(engine: Engine, setup: Setup, load: Load) -> Plan:
     """Plans one configuration. A refusal by the engine is a plan too, with its reason."""
+    if setup.context is None and not setup.model.max_context:
+        setup = replace(setup, context=engine.unstated_context)
     try:
         prepared = engine.prepare(setup)
     except RefusedError as refusal:
@@ -53,7 +64,7 @@ def size(engine: Engine, setup: Setup, load: Load) -> Plan:
 
 def plan_from(prepared: Prepared, setup: Setup, load: Load) -> Plan:
     """A plan from a prepared configuration."""
-    context = resolve_context(setup.model, load.context)
+    context = resolve_context(setup.model, load.context, unstated=setup.context)
     if load.context == "auto":
         context = max(1, prepared.longest_context())
     answer = prepared.answer(context, load.concurrency)
@@ -68,6 +79,7 @@ def plan_from(prepared: Prepared, setup: Setup, load: Load) -> Plan:
         ledger=answer.ledger,
         kv=answer.kv,
         capacity=answer.capacity,
+        devices=answer.devices,
     )
 
 
@@ -83,10 +95,24 @@ def model_part(model: ModelSpec) -> ModelPart:
     )
 
 
+def unread_part(facts: ModelFacts) -> ModelPart:
+    """What can be said of a model whose configuration kvplan does not understand."""
+    named = facts.config.get("architectures")
+    architecture = named[0] if isinstance(named, list) and named else None
+    return ModelPart(
+        id=facts.id,
+        revision=facts.revision,
+        architecture=str(architecture or facts.config.get("model_type") or "not stated")[:120],
+        source=facts.source,
+        parameters_total=None,
+        parameters_active=None,
+    )
+
+
 def _gpu_part(setup: Setup, answer: Answer) -> GpuPart:
     return GpuPart(
-        id=setup.gpu.id,
-        count=setup.parallelism.gpus,
+        id=" + ".join(dict.fromkeys(gpu.id for gpu in (setup.gpu, *setup.others))),
+        count=answer.parallelism.gpus,
         total_bytes=answer.total_bytes,
         source=answer.total_source,
     )

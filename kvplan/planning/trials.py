@@ -9,6 +9,7 @@ from typing import Any
 from kvplan.engines.base import Engine, Setup
 from kvplan.errors import RefusedError
 from kvplan.plan import Capacity, Plan
+from kvplan.planning.spreading import SPREADING
 
 MAX_TP = 16
 HIGH_UTILIZATION = 0.95
@@ -62,7 +63,7 @@ class Trial:
 def single_changes(case: Case) -> Iterator[Trial]:
     """Single changes, the gentlest first."""
     yield from _more_seqs(case)
-    yield from _formats(case.setup)
+    yield from _blocks(case) if case.engine.name in SPREADING else _formats(case.setup)
     yield from _more_gpus(case)
     yield from _utilization()
     yield from _shorter(case)
@@ -82,6 +83,17 @@ def _more_seqs(case: Case) -> Iterator[Trial]:
             options=options,
             pairs=True,
             cost="A larger sampling buffer, which the gain accounts for.",
+        )
+
+
+def _blocks(case: Case) -> Iterator[Trial]:
+    """Of engines that read GGUF files, whose caches have their types."""
+    if case.setup.kv_dtype == "auto":
+        yield Trial(
+            action="Store the KV cache in q8_0",
+            change={"kv_dtype": "q8_0"},
+            pairs=True,
+            cost="Hardly any accuracy; needs flash attention.",
         )
 
 

@@ -9,11 +9,13 @@ from kvplan.plan import Plan
 from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.changes import change_flags
 from kvplan.reports.clean import markdown_code, markdown_text
+from kvplan.reports.device_rows import HEADER, device_rows, fullest
 from kvplan.reports.figures import assumed_settings, byte_range, counted, filled_in, share, size
+from kvplan.reports.group_rows import group_rows
 from kvplan.reports.headline import headline, subject
 from kvplan.reports.ledger_rows import ledger_rows
 from kvplan.reports.memory_bar import memory_parts
-from kvplan.units import format_bytes, format_count
+from kvplan.units import format_bytes
 
 
 def markdown_report(plan: Plan, *, explain: bool) -> str:
@@ -24,6 +26,7 @@ def markdown_report(plan: Plan, *, explain: bool) -> str:
         _memory(plan),
         _capacity(plan),
         _groups(plan),
+        _table(("Devices", *(f">{name}" for name in HEADER)), device_rows(plan)),
         _advice(plan),
         _reasons(plan),
         _assumed(plan),
@@ -40,7 +43,7 @@ def _memory(plan: Plan) -> str:
         (part.label, format_bytes(part.bytes), share(part.bytes, card))
         for part in memory_parts(plan)
     ]
-    title = f"Memory of one {markdown_text(plan.gpu.id)}"
+    title = f"Memory of one {markdown_text(fullest(plan))}"
     return _table((title, ">Bytes", ">Share"), rows)
 
 
@@ -54,27 +57,26 @@ def _capacity(plan: Plan) -> str:
 
 
 def _groups(plan: Plan) -> str:
-    groups = plan.capacity.groups if plan.capacity else ()
-    if len(groups) < 2:
+    if plan.capacity is None or len(plan.capacity.groups) < 2:
         return ""
     rows = [
         (
-            markdown_text(group.kind),
-            format_count(group.layers),
-            format_bytes(group.page_bytes),
-            format_count(group.block_size),
-            format_count(group.blocks_per_request),
-            format_bytes(group.padding_bytes),
+            markdown_text(row.kind if row.groups == 1 else f"{row.groups} × {row.kind}"),
+            row.layers,
+            row.page,
+            row.block_size,
+            row.held,
+            row.padding,
         )
-        for group in groups
+        for row in group_rows(plan.capacity)
     ]
     header = (
-        "Cache group",
-        ">Layers",
+        "Cache groups",
+        "Layers",
         ">Page",
         ">Tokens a block",
         ">Blocks a request",
-        ">Padding",
+        ">Unused of a block",
     )
     return _table(header, rows)
 

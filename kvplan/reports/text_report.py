@@ -13,7 +13,9 @@ from kvplan.plan import Plan, Reason
 from kvplan.reports import text_bar, text_tables
 from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.clean import clean
+from kvplan.reports.device_rows import device_rows, fullest
 from kvplan.reports.figures import assumed_settings, filled_in
+from kvplan.reports.group_rows import group_rows, why_not_linear
 from kvplan.reports.headline import headline, subject, taken_up
 from kvplan.reports.text_console import INDENT, items, lay_out, spaced
 from kvplan.units import format_bytes
@@ -33,7 +35,7 @@ def text_report(plan: Plan, *, explain: bool, width: int, color: bool, ascii_onl
     """
     parts = (
         *_answer(plan, width=width, ascii_only=ascii_only),
-        *_tables(plan, width=width, ascii_only=ascii_only),
+        *_tables(plan, explain=explain, width=width, ascii_only=ascii_only),
         *([_explanation(plan.ledger)] if explain and plan.ledger else []),
         *_notes(plan),
     )
@@ -59,19 +61,25 @@ def _answer(plan: Plan, *, width: int, ascii_only: bool) -> Iterator[RenderableT
 def _picture_title(plan: Plan) -> str:
     size = format_bytes(total(plan.ledger))
     if any(line.section == "budget" for line in plan.ledger):
-        return f"Memory of one GPU: {clean(plan.gpu.id)}, {size}"
+        return f"Memory of one GPU: {clean(fullest(plan))}, {size}"
     return f"KV cache of one GPU: {size}, as given"
 
 
-def _tables(plan: Plan, *, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+def _tables(plan: Plan, *, explain: bool, width: int, ascii_only: bool) -> Iterator[RenderableType]:
     if plan.ledger:
         yield spaced(text_tables.ledger_table(plan, width=width, ascii_only=ascii_only))
     scopes = capacity_scopes(plan)
     if scopes:
         yield spaced(text_tables.capacity_table(scopes, ascii_only=ascii_only))
-    if plan.capacity and len(plan.capacity.groups) > 1:
-        groups = text_tables.groups_table(plan.capacity.groups, width=width, ascii_only=ascii_only)
-        yield spaced(groups)
+    if plan.capacity and (explain or len(plan.capacity.groups) > 1):
+        rows = group_rows(plan.capacity)
+        yield spaced(text_tables.groups_table(rows, width=width, ascii_only=ascii_only))
+        why = why_not_linear(plan.capacity, plan.workload.context) if explain else None
+        if why:
+            yield spaced(Text(clean(why)))
+    devices = device_rows(plan)
+    if devices:
+        yield spaced(text_tables.devices_table(devices, width=width, ascii_only=ascii_only))
     if plan.advice:
         yield spaced(text_tables.advice_table(plan.advice, width=width, ascii_only=ascii_only))
 

@@ -8,14 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from kvplan.ledger import total
-from kvplan.plan import Advice, CacheGroup, Plan
+from kvplan.plan import Advice, Plan
 from kvplan.reports.capacity_rows import Scope
 from kvplan.reports.changes import change_flags
 from kvplan.reports.clean import clean
+from kvplan.reports.device_rows import HEADER
 from kvplan.reports.figures import byte_range, counted, share, size
+from kvplan.reports.group_rows import GroupRow
 from kvplan.reports.ledger_rows import Row, ledger_rows
 from kvplan.reports.text_console import GAP, INDENT, table
-from kvplan.units import format_bytes, format_count
 
 # The least that prose can be read in.
 _NARROWEST = 20
@@ -67,21 +68,27 @@ def capacity_table(scopes: tuple[Scope, ...], *, ascii_only: bool) -> Table:
     return made
 
 
-def groups_table(groups: tuple[CacheGroup, ...], *, width: int, ascii_only: bool) -> Table:
+def groups_table(rows: tuple[GroupRow, ...], *, width: int, ascii_only: bool) -> Table:
     """Groups of layers whose caches share blocks."""
     narrow = width < _WIDE
     line = "\n" if narrow else " "
-    numbers = ("Layers", "Page", f"Tokens{line}a block", f"Blocks{line}a request", "Padding")
-    made = table(words=("Cache group",), numbers=numbers, ascii_only=ascii_only)
-    for group in groups:
-        made.add_row(
-            Text(f"{' ' * INDENT}{clean(group.kind)}"),
-            format_count(group.layers),
-            format_bytes(group.page_bytes),
-            format_count(group.block_size),
-            format_count(group.blocks_per_request),
-            format_bytes(group.padding_bytes),
-        )
+    numbers = ("Page", f"Tokens{line}a block", f"Blocks{line}a request", f"Unused{line}of a block")
+    made = table(words=("Cache groups", "Layers"), numbers=numbers, ascii_only=ascii_only)
+    for row in rows:
+        kind = clean(row.kind) if row.groups == 1 else f"{row.groups} × {clean(row.kind)}"
+        figures = (row.page, row.block_size, row.held, row.padding)
+        made.add_row(Text(f"{' ' * INDENT}{kind}"), Text(row.layers), *figures)
+    return _tightened(made) if narrow else made
+
+
+def devices_table(rows: tuple[tuple[str, ...], ...], *, width: int, ascii_only: bool) -> Table:
+    """Every device with what lies on it."""
+    narrow = width < _WIDE
+    numbers = HEADER[:-1] if narrow else HEADER
+    made = table(words=("Devices",), numbers=numbers, ascii_only=ascii_only)
+    for name, *figures in rows:
+        shown = name.partition(" ")[0] if narrow else name
+        made.add_row(Text(f"{' ' * INDENT}{clean(shown)}"), *figures[: len(numbers)])
     return _tightened(made) if narrow else made
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from vllm_cases import case_of, difference, gpu_of, is_modelled, is_planned, model_of
+from vllm_cases import case_of, difference, draft_name, gpu_of, has_config, model_of
 
 from kvplan.errors import KvplanError
 
 TARGET = Path(__file__).with_name("vllm_cases.json")
 # Fields of a configuration that no size depends on.
 _UNUSED = ("eps", "rope_theta", "rope_local", "initializer", "token_id", "scoring", "topk_group",
-           "topk_method", "norm_topk", "routed_scaling", "n_group", "limit", "hidden_act",
+           "topk_method", "norm_topk", "routed_scaling", "limit", "hidden_act",
            "query_pre_attn", "dropout", "activation", "logit", "multiplier")  # fmt: skip
 
 
@@ -30,14 +30,13 @@ def modelled_cases(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
-            case, device = case_of(row), row["gpu"]
-            gpu = gpu_of(device["name"], tuple(device["cc"]), device["total_memory"])
+            if not has_config(row):
+                continue
             try:
-                model = model_of(row["model"], row["arch"] or {})
+                model_of(row["model"], row["arch"] or {})
             except KvplanError:
                 continue
-            if is_modelled(row) and is_planned(case, model, gpu):
-                yield row, case
+            yield row, case_of(row)
 
 
 def traits(case: dict[str, Any]) -> set[tuple[Any, ...]]:
@@ -50,7 +49,7 @@ def traits(case: dict[str, Any]) -> set[tuple[Any, ...]]:
         ("pp", case["pp"], case["dcp"]),
         ("length", length),
         ("estimate", "longest" in case["expected"]),
-        *case["options"].items(),
+        *((name, json.dumps(value)) for name, value in case["options"].items()),
     }
     return {(case["model"], *trait) for trait in of_family} | {(case["version"], case["kv_dtype"])}
 
@@ -82,6 +81,9 @@ def main() -> None:
     chosen = select([case for _, case in rows])
     names = {case["model"] for case in chosen}
     models = {row["model"]: row["arch"] for row, _ in rows if row["model"] in names}
+    folder = Path(sys.argv[1]).parent
+    for name in {draft_name(case) for case in chosen} - {None}:
+        models[str(name)] = json.loads((folder / str(name) / "config.json").read_text())
     models = {
         name: {key: value for key, value in config.items() if not any(u in key for u in _UNUSED)}
         for name, config in sorted(models.items())
@@ -91,7 +93,8 @@ def main() -> None:
     for case in chosen:
         compute_capability, total_bytes = gpus[case["gpu"]]
         gpu = gpu_of(case["gpu"], tuple(compute_capability), total_bytes)
-        found = difference(case, model_of(case["model"], models[case["model"]]), gpu)
+        model = model_of(case["model"], models[case["model"]])
+        found = difference(case, model, gpu, models.__getitem__)
         if found:
             sys.exit(f"{case['id']}: {found}")
         lines.append(json.dumps({**case, "id": label(case)}))

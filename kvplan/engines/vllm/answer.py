@@ -10,7 +10,7 @@ from kvplan.ledger import LedgerLine
 from kvplan.plan import CacheGroup, Capacity, EnginePart, KvPart, Verdict
 
 if TYPE_CHECKING:
-    from kvplan.engines.vllm.engine import VllmDeployment
+    from kvplan.engines.vllm.deployment import VllmDeployment
 
 
 def build(deployment: VllmDeployment, context: int, concurrency: int | None) -> Answer:
@@ -68,10 +68,11 @@ def _capacity(deployment: VllmDeployment, context: int) -> Capacity:
             CacheGroup(
                 kind=group.page.kind,
                 layers=group.layers,
+                layer_indices=group.indices,
                 page_bytes=group.page.page_bytes,
                 block_size=group.page.block_size,
                 blocks_per_request=pool.group_blocks(group, context),
-                padding_bytes=block_bytes - group.stage_bytes[stage],
+                padding_bytes=block_bytes - group.stage_used[stage],
             )
             for group in pool.groups
         ),

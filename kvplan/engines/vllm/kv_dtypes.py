@@ -22,17 +22,44 @@ PER_TOKEN_HEAD: dict[str, KvFormat] = {
     )
 }
 _NVFP4 = KvFormat(name="nvfp4", bits_k=4, bits_v=4, scale_block=16, source=_SOURCE)
-_LATER = (
-    "turboquant_k8v4",
-    "turboquant_4bit_nc",
-    "turboquant_k3v4_nc",
-    "turboquant_3bit_nc",
-    "nvfp4_4over6",
-    "fp8_ds_mla",
-    "nvfp4_ds_mla",
+NVFP4_NAMES = ("nvfp4", "nvfp4_4over6")
+_TURBOQUANT_SOURCE = (
+    "vLLM 0.33.0, vllm/model_executor/layers/quantization/turboquant/config.py: packed keys with a"
+    " norm, packed values with scale and zero point"
 )
+TURBOQUANT: dict[str, KvFormat] = {
+    name: KvFormat(
+        name=name,
+        bits_k=key_bits,
+        bits_v=value_bits,
+        scale_bytes_k=0 if key_bits == 8 else 2,
+        scale_bytes_v=4,
+        even=True,
+        source=_TURBOQUANT_SOURCE,
+    )
+    for name, key_bits, value_bits in (
+        ("turboquant_k8v4", 8, 4),
+        ("turboquant_4bit_nc", 4, 4),
+        ("turboquant_k3v4_nc", 3, 4),
+        ("turboquant_3bit_nc", 3, 3),
+    )
+}
+# Cells of sparse MLA that kernels prescribe as a whole: 512 fp8 + 16 bytes of scales + 64 bf16 for
+# rope, and its FP4 sibling. Source: vLLM 0.33.0, vllm/model_executor/layers/attention/
+# mla_attention.py get_kv_cache_spec.
+SPARSE_CELLS: dict[str, int] = {"fp8_ds_mla": 656, "nvfp4_ds_mla": 352}
+_FORMATS: dict[str, KvFormat] = {
+    **dict.fromkeys(FP8_NAMES, FP8_KV),
+    **PER_TOKEN_HEAD,
+    **dict.fromkeys(NVFP4_NAMES, _NVFP4),
+    **TURBOQUANT,
+    # The cell is a whole; the format only says that it is quantized.
+    **dict.fromkeys(SPARSE_CELLS, FP8_KV),
+}
 _PLAIN = tuple(DTYPE_BYTES)
-KNOWN = ("auto", *_PLAIN, *FP8_NAMES, *PER_TOKEN_HEAD, "nvfp4", *_LATER)
+# ROCm's and experimental types, whose cells no reference case covers.
+_LATER = ("ultraquant_4bit", "octave_k3v4", "octave_k3v3", "octave_k3v3_compact")
+KNOWN = ("auto", *_PLAIN, *FP8_NAMES, *PER_TOKEN_HEAD, *NVFP4_NAMES, *TURBOQUANT, *SPARSE_CELLS)
 
 
 def resolve(kv_dtype: str, dtype: Dtype, checkpoint_scheme: str | None) -> tuple[str, KvFormat]:
@@ -49,12 +76,8 @@ def resolve(kv_dtype: str, dtype: Dtype, checkpoint_scheme: str | None) -> tuple
         kv_dtype = checkpoint_scheme
     if kv_dtype == "auto":
         return dtype, plain_kv(dtype)
-    if kv_dtype in FP8_NAMES:
-        return kv_dtype, FP8_KV
-    if kv_dtype in PER_TOKEN_HEAD:
-        return kv_dtype, PER_TOKEN_HEAD[kv_dtype]
-    if kv_dtype == "nvfp4":
-        return kv_dtype, _NVFP4
+    if kv_dtype in _FORMATS:
+        return kv_dtype, _FORMATS[kv_dtype]
     if kv_dtype in _PLAIN:
         if kv_dtype != dtype:
             raise EngineRefusesError(

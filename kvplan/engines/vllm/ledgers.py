@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kvplan.engines.vllm.memory import BUDGET, SOURCE, RankMemory, identifier
+from kvplan.engines.vllm.memory import BUDGET, SOURCE, RankMemory
+from kvplan.engines.vllm.weight_lines import identifier
 from kvplan.ledger import Draft, LedgerLine
 
 

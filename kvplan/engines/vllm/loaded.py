@@ -27,13 +27,20 @@ _PADDED = (
     "vLLM 0.33.0, vllm/model_executor/layers/fused_moe/oracle/mxfp4.py"
     " mxfp4_round_up_hidden_size_and_intermediate_size: Marlin and TensorRT-LLM kernels"
 )
+_KEPT = (
+    "vllm-project/vllm pull request 46549 (June 2026): until then Triton's kernels kept the scales"
+    " of the files beside the ones they read"
+)
 _ABSORBING = ".kv_b_proj."
 _HIDDEN, _INTERMEDIATE = 256, 128
 # Hopper's kernels take the sizes as they are; its releases before 0.11 had none but Marlin's.
 _UNPADDED_MAJOR, _UNPADDED_SINCE = 9, (0, 11)
+# The pull request was merged within days of 0.24; 0.25 has it for certain.
+_FREED_SINCE = (0, 25)
 _MATRIX = 2
 # Three matrices an expert; 32 elements are 16 bytes and a scale.
 _EXPERT = "3 * experts_on_layers * (padded_hidden * padded_width - hidden * width) * 17 / 32"
+_SCALES = "3 * experts_on_layers * hidden * width / 32"
 
 
 def loaded_lines(
@@ -49,7 +56,8 @@ def loaded_lines(
         at: The release.
     """
     unpadded = sm[0] == _UNPADDED_MAJOR and at >= _UNPADDED_SINCE
-    return _lines(ById(model), element_bytes, layout, unpadded)
+    kept = unpadded and at < _FREED_SINCE
+    return _lines(ById(model), element_bytes, layout, unpadded, kept)
 
 
 @lru_cache(maxsize=1024)
@@ -58,11 +66,13 @@ def _lines(
     element_bytes: int,
     layout: RankLayout,
     unpadded: bool,  # noqa: FBT001 - a key of the cache, never called by hand
+    kept: bool,  # noqa: FBT001 - same
 ) -> tuple[Draft, ...]:
     lines = (
         *_rotary(model.value, element_bytes),
         *_absorbed(model.value, element_bytes, layout),
         *(() if unpadded else _padding(model.value, layout)),
+        *(_kept_scales(model.value, layout) if kept else ()),
     )
     return tuple(line for line in lines if line.value())
 
@@ -110,24 +120,43 @@ def _is_absorbed(weight: Weight) -> bool:
 
 
 def _padding(model: ModelSpec, layout: RankLayout) -> Iterator[Draft]:
-    start, stop = layout.layers
-    for weight in filter(_is_packed_down, model.weights):
-        hidden, width = weight.shape[0], ceil_div(weight.shape[1], layout.tp_of("experts"))
-        layers = sum(start <= layer < stop for layer in weight.layers)
+    for sizes in _experts(model, layout):
         yield Draft(
             "weights.expert_padding",
             "budget",
             f"ceil({_EXPERT})",
             {
-                "experts_on_layers": ceil_div(weight.copies, layout.ep) * layers,
-                "padded_hidden": round_up(hidden, _HIDDEN),
-                "padded_width": round_up(width, _INTERMEDIATE),
-                "hidden": hidden,
-                "width": width,
+                **sizes,
+                "padded_hidden": round_up(sizes["hidden"], _HIDDEN),
+                "padded_width": round_up(sizes["width"], _INTERMEDIATE),
             },
             source=_PADDED,
             confidence="derived",
         )
+
+
+def _kept_scales(model: ModelSpec, layout: RankLayout) -> Iterator[Draft]:
+    for sizes in _experts(model, layout):
+        yield Draft(
+            "weights.kept_scales",
+            "budget",
+            f"ceil({_SCALES})",
+            sizes,
+            source=_KEPT,
+            confidence="derived",
+        )
+
+
+def _experts(model: ModelSpec, layout: RankLayout) -> Iterator[dict[str, int]]:
+    """Sizes of a rank's experts in MXFP4, once for each group of layers."""
+    start, stop = layout.layers
+    for weight in filter(_is_packed_down, model.weights):
+        layers = sum(start <= layer < stop for layer in weight.layers)
+        yield {
+            "experts_on_layers": ceil_div(weight.copies, layout.ep) * layers,
+            "hidden": weight.shape[0],
+            "width": ceil_div(weight.shape[1], layout.tp_of("experts")),
+        }
 
 
 def _is_packed_down(weight: Weight) -> bool:

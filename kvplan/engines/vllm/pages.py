@@ -1,48 +1,32 @@
-"""From a model's layer caches to vLLM's layer specs: kind, block size, page bytes.
+"""vLLM's layer specs: what it knows of one layer's cache, and the blocks a request holds in it.
 
-A page is one layer's share of one block: block_size × cell × KV heads of the rank.
-Source: vLLM 0.33.0, vllm/v1/kv_cache_interface.py.
+A page is one layer's share of one block. Source: vLLM 0.33.0, vllm/v1/kv_cache_interface.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from kvplan.engines.vllm import backends
-from kvplan.engines.vllm.history import Rules
-from kvplan.errors import EngineRefusesError, NotModelledError
-from kvplan.models.caches import (
-    ChunkedCache,
-    FullCache,
-    IndexerCache,
-    LatentCache,
-    LayerCache,
-    SharedCache,
-    WindowCache,
-)
-from kvplan.models.formats import Dtype, KvFormat, ceil_div, plain_kv
-from kvplan.models.spec import ModelSpec
+from kvplan.models.formats import ceil_div
 
-Headed = FullCache | WindowCache | ChunkedCache
-_HEADED = (FullCache, WindowCache, ChunkedCache)
+Kind = Literal[
+    "full", "window", "chunked", "latent", "indexer", "latent_window", "recurrent", "cross"
+]
+# Kinds that keep every token: vLLM's FullAttentionSpec and what derives from it.
+WHOLE: frozenset[Kind] = frozenset({"full", "latent", "indexer"})
+# Kinds whose tokens decode context parallelism divides among its ranks.
+_SPREAD = WHOLE
+# Kinds whose pages may be padded to any size; rows of a latent cache are addressed as they lie.
+PADDABLE: frozenset[Kind] = frozenset({"full", "window", "chunked", "cross"})
 
-Kind = Literal["full", "window", "chunked", "latent", "indexer"]
-# Kinds that keep every token.
-WHOLE: tuple[Kind, ...] = ("full", "latent", "indexer")
 
-# FP8 under sparse MLA on Hopper is stored as 512 fp8 + 16 bytes of scales + 64 bf16 for rope.
-SPARSE_FP8_CELL = 656
-# vLLM's Cohere2 passes its window plus one to the attention layer
-# (vllm/model_executor/models/commandr.py).
-WINDOW_EXTRA: Mapping[str, int] = {"Cohere2ForCausalLM": 1}
-# Its attention is built without the cache config, so --kv-cache-dtype has no effect
-# (vllm/model_executor/models/falcon.py).
-IGNORES_KV_DTYPE = frozenset({"FalconForCausalLM"})
-# It projects latent vectors to heads before it stores them
-# (vllm/model_executor/models/minicpm3.py).
-UNPACKS_LATENT = frozenset({"MiniCPM3ForCausalLM"})
+class Sides(NamedTuple):
+    """One token on one rank: KV heads, and bytes of all their keys and of all their values."""
+
+    kv_heads: int
+    key_bytes: int
+    value_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,178 +35,111 @@ class PageSpec:
 
     Attributes:
         block_size: Tokens a page holds.
-        page_bytes: Bytes of a page on one rank.
-        span: The window or the chunk in tokens, 0 for kinds that keep everything.
+        page_bytes: Bytes of a page on one rank, padding included.
+        span: Tokens of the window, of the chunk or of the encoder; 0 for other kinds.
+        sides: Of attention with heads, what a token takes; None for other kinds.
+        held: Blocks that a request holds whatever its length (recurrent states), or None.
+        extra: What speculation holds besides: tokens of a window, blocks of a recurrent state
+            whose blocks follow the length.
+        padding: Bytes of the page that nothing uses.
     """
 
     kind: Kind
     block_size: int
     page_bytes: int
     span: int = 0
+    sides: Sides | None = None
+    held: int | None = None
+    extra: int = 0
+    padding: int = 0
 
     @property
     def family(self) -> str:
-        """Specs of one family can form a group with unequal pages."""
-        return "full" if self.kind in WHOLE else f"{self.kind} {self.span}"
+        """Specs of one family and one block size can form a group with unequal pages."""
+        if self.kind in WHOLE:
+            return "whole"
+        if self.kind == "recurrent":
+            return f"recurrent {self.page_bytes} {self.held} {self.extra}"
+        return f"{self.kind} {self.span}"
 
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the page without its padding."""
+        return self.page_bytes - self.padding
 
-@dataclass(frozen=True, slots=True)
-class PageContext:
-    """Everything outside the layer that decides its page.
+    def with_block_size(self, block_size: int) -> PageSpec:
+        """The same cache in blocks of another size; padding stays only as far as it is needed."""
+        used = self.used_bytes * block_size // self.block_size
+        page = max(self.page_bytes, used) if self.padding else used
+        return replace(self, block_size=block_size, page_bytes=page, padding=page - used)
 
-    Attributes:
-        kept_whole: Whether windows and chunks are paged as full attention: there are full layers,
-            and the hybrid manager is off.
-    """
+    def padded_to(self, page_bytes: int) -> PageSpec:
+        """The same cache in a larger page."""
+        return replace(self, page_bytes=page_bytes, padding=page_bytes - self.used_bytes)
 
-    kv_dtype: str
-    kv: KvFormat
-    tp: int
-    dcp: int
-    sm: tuple[int, int]
-    block_size: int | None
-    dtype: Dtype
-    rules: Rules
-    kept_whole: bool
+    def kept_whole(self, block_size: int) -> PageSpec:
+        """The same cache with every token kept, as if it had no window."""
+        kind: Kind = "latent" if self.kind == "latent_window" else "full"
+        return replace(self, kind=kind, span=0, extra=0).with_block_size(block_size)
 
-
-def check_heads(model: ModelSpec, tp: int) -> None:
-    """The divisibility that vLLM itself insists on.
-
-    Raises:
-        EngineRefusesError: query heads, or KV heads in either direction, don't divide.
-    """
-    if model.attention_heads % tp:
-        raise EngineRefusesError(
-            f"vLLM refuses --tp {tp}: {model.attention_heads} attention heads do not divide by it.",
-            hint=f"Use --tp {_divisors(model.attention_heads)}.",
-        )
-    for heads in kv_heads(model):
-        if heads % tp and tp % heads:
-            raise EngineRefusesError(
-                f"vLLM refuses --tp {tp}: it neither divides the {heads} KV heads nor is a "
-                "multiple of them.",
-                hint=f"Use --tp {_divisors(heads)}.",
-            )
-
-
-def kv_heads(model: ModelSpec) -> set[int]:
-    """The numbers of KV heads that the model's layers have; empty for MLA."""
-    return {cache.kv_heads for cache in model.caches if isinstance(cache, _HEADED)}
-
-
-def _divisors(number: int) -> str:
-    return " or ".join(str(n) for n in (1, 2, 4, 8, 16) if number % n == 0)
-
-
-def layer_pages(model: ModelSpec, context: PageContext) -> tuple[tuple[PageSpec, ...], ...]:
-    """For each layer in order, the specs of its caches (none for shared or absent ones).
-
-    Raises:
-        EngineRefusesError: no backend takes the combination.
-        NotModelledError: a kind of cache that this engine model does not cover yet.
-    """
-    if model.architecture in IGNORES_KV_DTYPE:
-        context = replace(context, kv_dtype=context.dtype, kv=plain_kv(context.dtype))
-    sparse = any(cache.kind == "indexer" for cache in model.caches)
-    extra = WINDOW_EXTRA.get(model.architecture, 0)
-    known: dict[int, tuple[PageSpec, ...]] = {}
-    for layer in model.layers:
-        # Layers are interned, so identity tells equal ones without hashing them.
-        if id(layer) not in known:
-            known[id(layer)] = tuple(
-                _page(_stored(cache, model), context, sparse=sparse, window_extra=extra)
-                for cache in layer.caches
-                if not isinstance(cache, SharedCache)
-            )
-    return tuple(known[id(layer)] for layer in model.layers)
-
-
-def _stored(cache: LayerCache, model: ModelSpec) -> LayerCache:
-    if isinstance(cache, LatentCache) and model.architecture in UNPACKS_LATENT:
-        return cache.unpacked or cache
-    return cache
-
-
-def _page(cache: LayerCache, context: PageContext, *, sparse: bool, window_extra: int) -> PageSpec:
-    if isinstance(cache, LatentCache | IndexerCache):
-        backend = backends.latent_backend(context.kv_dtype, context.sm, sparse=sparse)
-        block = backends.block_size(backend, context.block_size)
-        cell = cache.token_bytes(context.kv, tp=context.tp)
-        if sparse and context.sm < (10, 0) and isinstance(cache, LatentCache):
-            cell = _hopper_sparse_cell(cell, context)
-        return PageSpec(cache.kind, block, block * cell)
-    if not isinstance(cache, _HEADED):
-        raise NotModelledError(
-            f"kvplan does not model vLLM's paging of {cache.kind} caches yet.",
-            hint="Full, window, chunked and latent attention are modelled.",
-        )
-    _check_diffkv(cache, context)
-    backend = backends.attention_backend(context.kv_dtype, context.sm)
-    block = backends.block_size(backend, context.block_size)
-    page = block * _counted(cache, context).token_bytes(context.kv, tp=context.tp)
-    match cache:
-        case WindowCache():
-            return PageSpec("window", block, page, cache.window + window_extra)
-        case ChunkedCache():
-            return PageSpec("chunked", block, page, cache.chunk)
-        case _:
-            return PageSpec("full", block, page)
-
-
-def _hopper_sparse_cell(cell: int, context: PageContext) -> int:
-    if context.kv.bits_k == 8:
-        return SPARSE_FP8_CELL
-    if context.dcp > 1:
-        raise EngineRefusesError(
-            "vLLM refuses decode context parallelism for sparse MLA with a cache that is not fp8.",
-            hint="Use --kv-dtype fp8, or leave out --dcp.",
-        )
-    return cell
-
-
-def counts_key_twice(kind: str, rules: Rules, *, kept_whole: bool) -> bool:
-    """Whether a release pages a layer of this kind as if its values had the keys' size."""
-    return ("kept_whole" if kept_whole and kind != "full" else kind) in rules.key_twice
-
-
-def _counted(cache: Headed, context: PageContext) -> Headed:
-    twice = counts_key_twice(cache.kind, context.rules, kept_whole=context.kept_whole)
-    if twice and cache.head_dim != cache.head_dim_v:
-        return cache.model_copy(update={"head_dim_v": cache.head_dim})
-    return cache
-
-
-def _check_diffkv(cache: Headed, context: PageContext) -> None:
-    unequal = cache.head_dim != cache.head_dim_v
-    if unequal and context.kv.bits_k < 16 and context.sm >= (10, 0):
-        raise EngineRefusesError(
-            f"vLLM has no {context.kv_dtype} backend for unequal key and value sizes here.",
-            hint="Use --kv-dtype auto.",
-        )
+    def with_keys_twice(self) -> PageSpec:
+        """The page of a release that takes the keys' size for the values as well."""
+        if self.sides is None or self.sides.key_bytes == self.sides.value_bytes:
+            return self
+        sides = self.sides._replace(value_bytes=self.sides.key_bytes)
+        used = self.block_size * (sides.key_bytes + sides.value_bytes)
+        return replace(self, sides=sides, page_bytes=used + self.padding)
 
 
 def blocks_held(page: PageSpec, length: int, *, in_flight: int, dcp: int) -> int:
     """Worst-case blocks that one request of ``length`` tokens holds in one group.
 
+    Args:
+        page: The group's spec.
+        length: Tokens of the request.
+        in_flight: Tokens that may be scheduled but not settled.
+        dcp: Ranks of decode context parallelism.
+
     Source: vLLM 0.33.0, max_memory_usage_bytes of each spec class.
     """
     match page.kind:
-        case "window":
-            kept = min(page.span - 1 + in_flight, length)
+        case "window" | "latent_window":
+            kept = min(page.span - 1 + page.extra + in_flight, length)
             return ceil_div(kept, page.block_size) + 1
         case "chunked":
             return ceil_div(min(page.span + in_flight, length), page.block_size)
+        case "cross":
+            return ceil_div(page.span, page.block_size)
+        case "recurrent":
+            return _states_held(page, length)
         case _:
             return ceil_div(ceil_div(length, dcp), page.block_size)
+
+
+def _states_held(page: PageSpec, length: int) -> int:
+    return ceil_div(length, page.block_size) + page.extra if page.held is None else page.held
+
+
+def as_counted(page: PageSpec, key_twice: frozenset[str]) -> PageSpec:
+    """The page as a release counts it that may take the keys' size twice for some kinds."""
+    return page.with_keys_twice() if page.kind in key_twice else page
 
 
 def still_grows(page: PageSpec, length: int, *, in_flight: int) -> bool:
     """Whether one more token beyond ``length`` can ever need another block of this group."""
     match page.kind:
-        case "window":
-            return length < page.span - 1 + in_flight
+        case "window" | "latent_window":
+            return length < page.span - 1 + page.extra + in_flight
         case "chunked":
             return length < page.span + in_flight
+        case "cross":
+            return False
+        case "recurrent":
+            return page.held is None
         case _:
             return True
+
+
+def shared_by(page: PageSpec, dcp: int) -> int:
+    """Ranks that share one request's tokens of this kind."""
+    return dcp if page.kind in _SPREAD else 1

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kvplan.engines.vllm.groups import Group
 from kvplan.engines.vllm.history import Rules
-from kvplan.engines.vllm.pages import blocks_held, still_grows
+from kvplan.engines.vllm.pages import blocks_held, shared_by, still_grows
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,11 @@ class Pool:
     def concurrency(self, blocks: int, length: int) -> float:
         """What the log calls maximum concurrency.
 
-        Up to 0.26 a request's bytes over all groups were rounded up once instead; with the equal
-        pages that are modelled here it is the same number.
+        Up to 0.26 a request's bytes over all groups were rounded up once instead; the pages of
+        all groups are equal there, so it is the same number.
         """
+        if self.rules.tokens == "blocks":
+            return self.tokens(blocks, length) / length
         return blocks / self.request_blocks(length)
 
     def tokens(self, blocks: int, length: int) -> int:
@@ -73,6 +75,8 @@ class Pool:
         if self.rules.tokens == "concurrency":
             return int(self.concurrency(blocks, length) * length)
         smallest = min(group.page.block_size for group in self.groups)
+        if self.rules.tokens == "blocks":
+            return blocks * smallest
         return blocks // len(self.groups) * smallest * self.dcp
 
     def longest(self, usable: int, at_most: int) -> int:
@@ -94,7 +98,7 @@ class Pool:
         """Bytes one more token adds on a rank of ``stage``, averaged over a block."""
         block_bytes = self.stage_block_bytes[stage]
         return sum(
-            block_bytes / (group.page.block_size * self.dcp)
+            block_bytes / (group.page.block_size * shared_by(group.page, self.dcp))
             for group in self.groups
             if still_grows(group.page, length, in_flight=self.in_flight)
         )
@@ -106,4 +110,5 @@ class Pool:
 
 def whole_requests(pool: Pool, blocks: int, length: int, *, max_num_seqs: int) -> int:
     """Requests of ``length`` tokens that one replica really holds: the null block holds nobody."""
-    return min(max_num_seqs, max(0, blocks - 1) // pool.request_blocks(length))
+    held_back = 0 if pool.rules.v0 else 1
+    return min(max_num_seqs, max(0, blocks - held_back) // pool.request_blocks(length))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import floor
 from typing import TYPE_CHECKING
 
-from kvplan.engines.vllm import backends, history
+from kvplan.engines.base import Version, parse_version
+from kvplan.engines.vllm import backends, dropped, history
 from kvplan.ledger import LedgerLine
 from kvplan.plan import Capacity, Reason, Verdict
 from kvplan.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from kvplan.engines.vllm.engine import VllmDeployment
+    from kvplan.engines.vllm.deployment import VllmDeployment
+    from kvplan.engines.vllm.memory import RankMemory
+
+# Releases that take the cache's type from the checkpoint under auto.
+_SCHEMES_READ: Version = (0, 14)
 
 
 def collect(
@@ -30,6 +36,8 @@ def collect(
     found += _uncertain(deployment, context, concurrency, verdict)
     found += _context(deployment, context)
     found += _null_block(deployment, context, verdict, capacity)
+    found += _class(deployment)
+    found += _options(deployment)
     found += _coverage(deployment)
     found += _outside(deployment, ledger)
     found += (Reason(code="model_note", message=note) for note in deployment.setup.model.notes)
@@ -39,57 +47,91 @@ def collect(
 def _too_little(
     deployment: VllmDeployment, context: int, concurrency: int | None, capacity: Capacity
 ) -> Iterator[Reason]:
-    stage = deployment.fullest
-    available = deployment.available[stage]
-    if deployment.stages is not None and available <= 0:
-        budget = deployment.stages[stage].budget
-        weights = sum(draft.value() for draft in budget if draft.name.startswith("weights."))
-        yield Reason(
-            code="no_room_for_cache",
-            message=(
-                f"Weights ({format_bytes(weights)}) and runtime memory leave no room for a KV "
-                f"cache: {format_bytes(-available)} are missing on each GPU."
-            ),
-            hint=_smaller(deployment),
-        )
+    """What is short: the pool, one request, or all of them; then what lies beside the budget."""
+    if deployment.stages is not None and deployment.available[deployment.fullest] <= 0:
+        yield _no_room(deployment, deployment.stages[deployment.fullest])
     elif deployment.left < 0:
-        pool = capacity.blocks * capacity.bytes_per_block
-        yield Reason(
-            code="pool_too_large",
-            message=(
-                f"The KV cache was set to {format_bytes(pool)} a GPU: "
-                f"{format_bytes(-deployment.left)} more than there is room for."
-            ),
-            hint="Lower kv_cache_memory_bytes or num_gpu_blocks_override, or leave them out.",
-        )
+        yield _pool_too_large(deployment, capacity)
     elif capacity.max_context < context:
-        reserved = 1 if deployment.pool.rules.null_block_reserved else 0
-        blocks = deployment.pool.request_blocks(context) + reserved
-        needed = blocks * capacity.bytes_per_block
-        there = min(available, capacity.blocks * capacity.bytes_per_block)
-        yield Reason(
-            code="context_too_long",
-            message=(
-                f"One request of {format_count(context)} tokens needs {format_bytes(needed)} of "
-                f"KV cache on each GPU and {format_bytes(there)} are there: vLLM would not "
-                f"start. The longest that fits is {format_count(capacity.max_context)} tokens."
-            ),
-            hint=f"--max-model-len {capacity.max_context}"
-            if capacity.max_context
-            else _smaller(deployment),
-        )
+        yield _too_long(deployment, context, capacity)
     elif concurrency is not None and capacity.requests < concurrency:
         yield from _too_many(deployment, context, concurrency, capacity)
     if deployment.outside_left < 0:
-        yield Reason(
-            code="outside_budget_overdrawn",
-            message=(
-                f"What the budget does not count ({_outside_names(deployment)}) needs "
-                f"{format_bytes(-deployment.outside_left)} more than "
-                f"gpu_memory_utilization {deployment.settings.gpu_memory_utilization} leaves."
-            ),
-            hint="Lower -o gpu_memory_utilization.",
-        )
+        used = deployment.used_by_others
+        yield _in_use(deployment, used) if used else _overdrawn(deployment)
+
+
+def _no_room(deployment: VllmDeployment, rank: RankMemory) -> Reason:
+    weights = sum(draft.value() for draft in rank.budget if draft.name.startswith("weights."))
+    missing = -deployment.available[deployment.fullest]
+    return Reason(
+        code="no_room_for_cache",
+        message=(
+            f"Weights ({format_bytes(weights)}) and runtime memory leave no room for a KV "
+            f"cache: {format_bytes(missing)} are missing on each GPU."
+        ),
+        hint=_smaller(deployment),
+    )
+
+
+def _pool_too_large(deployment: VllmDeployment, capacity: Capacity) -> Reason:
+    pool = capacity.blocks * capacity.bytes_per_block
+    return Reason(
+        code="pool_too_large",
+        message=(
+            f"The KV cache was set to {format_bytes(pool)} a GPU: "
+            f"{format_bytes(-deployment.left)} more than there is room for."
+        ),
+        hint="Lower kv_cache_memory_bytes or num_gpu_blocks_override, or leave them out.",
+    )
+
+
+def _too_long(deployment: VllmDeployment, context: int, capacity: Capacity) -> Reason:
+    reserved = 1 if deployment.pool.rules.null_block_reserved else 0
+    needed = (deployment.pool.request_blocks(context) + reserved) * capacity.bytes_per_block
+    available = deployment.available[deployment.fullest]
+    there = min(available, capacity.blocks * capacity.bytes_per_block)
+    return Reason(
+        code="context_too_long",
+        message=(
+            f"One request of {format_count(context)} tokens needs {format_bytes(needed)} of "
+            f"KV cache on each GPU and {format_bytes(there)} are there: vLLM would not "
+            f"start. The longest that fits is {format_count(capacity.max_context)} tokens."
+        ),
+        hint=f"--max-model-len {capacity.max_context}"
+        if capacity.max_context
+        else _smaller(deployment),
+    )
+
+
+def _in_use(deployment: VllmDeployment, used: int) -> Reason:
+    """VLLM compares what is free with its budget before it loads anything."""
+    total = deployment.device.total
+    asked = deployment.stages[deployment.fullest].requested if deployment.stages else 0
+    share = (asked + deployment.outside_left) / total
+    lower = f"Stop them, or -o gpu_memory_utilization={floor(share * 100) / 100}."
+    return Reason(
+        code="memory_in_use",
+        message=(
+            f"Other programs hold {format_bytes(used)} of the GPU now. vLLM asks for "
+            f"{format_bytes(asked)} (gpu_memory_utilization "
+            f"{deployment.settings.gpu_memory_utilization} of {format_bytes(total)}) and "
+            f"{format_bytes(asked + deployment.outside_left)} are free: it would not start."
+        ),
+        hint=lower if share > 0 else "Stop them.",
+    )
+
+
+def _overdrawn(deployment: VllmDeployment) -> Reason:
+    return Reason(
+        code="outside_budget_overdrawn",
+        message=(
+            f"What the budget does not count ({_outside_names(deployment)}) needs "
+            f"{format_bytes(-deployment.outside_left)} more than "
+            f"gpu_memory_utilization {deployment.settings.gpu_memory_utilization} leaves."
+        ),
+        hint="Lower -o gpu_memory_utilization.",
+    )
 
 
 def _smaller(deployment: VllmDeployment) -> str:
@@ -192,6 +234,48 @@ def _null_block(
         )
 
 
+def _class(deployment: VllmDeployment) -> Iterator[Reason]:
+    """A class that the release has dropped would not load; the memory is computed all the same."""
+    architecture = deployment.setup.model.architecture
+    last = dropped.last_release(architecture, deployment.version)
+    if last is not None:
+        yield Reason(
+            code="class_dropped",
+            message=(
+                f"vLLM {deployment.version} has no class {architecture} any more; {last} was the "
+                "last release with it."
+            ),
+            hint=f"--engine vllm=={last}",
+        )
+    plug_in = dropped.PLUG_INS.get(architecture)
+    if plug_in is not None:
+        yield Reason(
+            code="class_in_plug_in",
+            message=f"vLLM serves {architecture} with a plug-in alone ({plug_in}).",
+        )
+
+
+def _options(deployment: VllmDeployment) -> Iterator[Reason]:
+    unsized = deployment.settings.unsized
+    if unsized:
+        yield Reason(
+            code="option_not_sized",
+            message=f"No byte of this plan depends on {', '.join(unsized)}.",
+            hint="What they add or save is to be measured on the target machine.",
+        )
+    scheme = deployment.setup.model.kv_scheme
+    by_checkpoint = scheme is not None and deployment.setup.kv_dtype == "auto"
+    if by_checkpoint and parse_version(deployment.version) < _SCHEMES_READ:
+        yield Reason(
+            code="kv_scheme_unverified",
+            message=(
+                f"The checkpoint asks for a {scheme} cache. That vLLM {deployment.version} follows "
+                "it was not checked; 0.14 and later do."
+            ),
+            hint=f"Give --kv-dtype {scheme} or the model's own type.",
+        )
+
+
 def _coverage(deployment: VllmDeployment) -> Iterator[Reason]:
     if history.is_newer_than_modelled(deployment.version):
         yield Reason(
@@ -201,12 +285,12 @@ def _coverage(deployment: VllmDeployment) -> Iterator[Reason]:
                 f"({history.NEWEST}); its rules are taken from that."
             ),
         )
-    if deployment.stages is not None and deployment.beyond_calibration:
+    if deployment.uncovered:
         yield Reason(
             code="runtime_not_calibrated",
             message=(
-                f"Runtime memory was fitted on starts of other releases than vLLM "
-                f"{deployment.version}; its range is widened."
+                "Runtime memory was fitted on starts without "
+                f"{', '.join(deployment.uncovered)}; its range is widened."
             ),
             hint="Measure a start on the target machine.",
         )
