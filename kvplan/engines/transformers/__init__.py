@@ -1,0 +1,1 @@
+"""Hugging Face transformers: a cache of whole tensors, one batch at a time, no pool."""
