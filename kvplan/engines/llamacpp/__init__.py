@@ -1,0 +1,1 @@
+"""llama.cpp: what one process of llama-server allocates, device by device."""

@@ -1,0 +1,203 @@
+"""A prepared llama.cpp configuration, and the figures it gives for a length of request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kvplan.engines.base import Answer, Figures, Setup
+from kvplan.engines.llamacpp import answer as answers
+from kvplan.engines.llamacpp import fit
+from kvplan.engines.llamacpp.allocation import Allocation, Body, allocate
+from kvplan.engines.llamacpp.context import Context, context_of
+from kvplan.engines.llamacpp.devices import Machine
+from kvplan.engines.llamacpp.fit import Choice
+from kvplan.engines.llamacpp.history import Rules
+from kvplan.engines.llamacpp.placement import place
+from kvplan.engines.llamacpp.settings import MAX_SEQUENCES, Settings
+from kvplan.engines.llamacpp.wording import OWN, Wording
+
+
+@dataclass(frozen=True)
+class LlamaCppDeployment:
+    """A prepared configuration (see `kvplan.engines.base.Prepared`).
+
+    Attributes:
+        body: The model as it is loaded.
+        draft: What drafts tokens for it, or None.
+    """
+
+    setup: Setup
+    version: str
+    rules: Rules
+    settings: Settings
+    machine: Machine
+    body: Body
+    draft: Body | None
+    wording: Wording = OWN
+    _made: dict[tuple[int, int, Choice | None], Allocation] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def sequences(self, concurrency: int | None) -> int:
+        """Sequences of one server: as given, as many as are asked of a replica, or one."""
+        if self.settings.n_seq_max is not None:
+            return self.settings.n_seq_max
+        if concurrency is None:
+            return 1
+        return min(MAX_SEQUENCES, -(-concurrency // self.setup.parallelism.dp))
+
+    def requested(self, context: int, sequences: int) -> int:
+        """Cells that the server is started with: n_ctx, or enough for all sequences."""
+        n_ctx = self.settings.n_ctx
+        if n_ctx is None:
+            return context * sequences
+        return n_ctx or self.setup.model.max_context or context
+
+    def context(self, requested: int, sequences: int) -> Context:
+        """The context as it is allocated."""
+        return context_of(
+            requested,
+            sequences,
+            unified=self.settings.kv_unified,
+            n_batch=self.settings.n_batch,
+            n_ubatch=self.settings.n_ubatch,
+        )
+
+    def allocation(
+        self, requested: int, sequences: int, choice: Choice | None = None
+    ) -> Allocation:
+        """One start with so many cells; ``choice`` places it otherwise than was asked for."""
+        key = (requested, sequences, choice)
+        if key not in self._made:
+            self._made[key] = self._allocate(requested, sequences, choice)
+        return self._made[key]
+
+    def _allocate(self, requested: int, sequences: int, choice: Choice | None) -> Allocation:
+        settings = self.settings
+        if choice is None:
+            choice = self._chosen(requested, sequences)
+        shares = list(choice.tensor_split) or [float(gpu.free) for gpu in self.machine.gpus]
+        shares += [0.0] * (len(self.machine.gpus) - len(shares))
+        context = self.context(requested, sequences)
+        return allocate(
+            self.body,
+            self.draft,
+            machine=self.machine,
+            settings=settings,
+            context=context,
+            placement=place(self.body.file_layers, choice.n_gpu_layers, shares),
+            experts_on_host=choice.experts_on_host,
+            n_outputs=self._outputs(context),
+            budget=self.setup.kv_budget,
+        )
+
+    def _outputs(self, context: Context) -> int:
+        """Tokens of a batch whose logits have room."""
+        given = self.settings.n_outputs_max
+        if given is not None:
+            return given or context.n_ubatch
+        if not self.rules.outputs_limited:
+            return context.n_ubatch
+        drafted = self.settings.spec_draft_n_max if self.settings.drafts else 0
+        return context.sequences * (1 + drafted)
+
+    def _chosen(self, requested: int, sequences: int) -> Choice:
+        settings, layers = self.settings, self.body.file_layers
+        if settings.n_gpu_layers == "auto" and self.machine.gpus:
+            return self.fitted(requested, sequences)
+        wanted = settings.n_gpu_layers
+        count = wanted if isinstance(wanted, int) else layers + 1
+        held = layers if settings.cpu_moe else settings.n_cpu_moe
+        return Choice(count, settings.tensor_split, frozenset(range(min(held, layers))))
+
+    def fitted(self, requested: int, sequences: int) -> Choice:
+        """What ``--fit`` chooses for so many cells."""
+        experts = [index for index, part in enumerate(self.body.weights.experts) if part]
+        return fit.choose(
+            lambda choice: self.allocation(requested, sequences, choice),
+            layers=self.body.file_layers,
+            gpus=len(self.machine.gpus),
+            margin=self.settings.fit_target_bytes,
+            experts=experts,
+        )
+
+    @cached_property
+    def limit(self) -> int:
+        """The longest context the model allows, or what was asked where it is longer."""
+        return max(self.setup.model.max_context or 0, self.setup.context or 1)
+
+    def length(self, context: int, sequences: int) -> int:
+        """The length a request may have: n_ctx overrides what was asked for.
+
+        The model's own maximum stands for a length that nobody asked for.
+        """
+        if self.settings.n_ctx is None:
+            return context
+        start = self.context(self.requested(context, sequences), sequences)
+        unstated = context == self.setup.model.max_context
+        return start.n_ctx_seq if unstated else min(context, start.n_ctx_seq)
+
+    def longest_context(self) -> int:
+        """The longest request that a start of so many sequences holds; 0: none."""
+        sequences = self.sequences(None)
+        start = self.allocation(self.requested(self.limit, sequences), sequences)
+        if start.fits:
+            return min(self.limit, start.context.n_ctx_seq)
+        return largest(
+            self.limit, lambda context: self.allocation(context * sequences, sequences).fits
+        )
+
+    def held(self, context: int) -> int:
+        """Requests of ``context`` tokens that one server holds at once."""
+        given = self.settings.n_seq_max
+        if given is None:
+            return largest(MAX_SEQUENCES, lambda count: self._holds(context, count))
+        start = self.allocation(self.requested(context, given), given)
+        if not start.fits:
+            return 0
+        if self.settings.kv_unified:
+            return min(given, start.context.n_ctx // context)
+        return given if start.context.n_ctx_seq >= context else 0
+
+    def _holds(self, context: int, count: int) -> bool:
+        start = self.allocation(self.requested(context, count), count)
+        share = (
+            start.context.n_ctx // count if self.settings.kv_unified else start.context.n_ctx_seq
+        )
+        return start.fits and share >= context
+
+    def figures(self, context: int) -> Figures:
+        """Capacity for requests of ``context`` tokens."""
+        sequences = self.sequences(None)
+        context = self.length(context, sequences)
+        held = self.held(context)
+        start = self.allocation(self.requested(context, sequences), sequences)
+        tokens = max(held, sequences if start.fits else 0) * start.context.n_ctx_seq
+        if self.settings.n_ctx is not None or self.settings.kv_unified:
+            tokens = start.context.n_ctx if start.fits else 0
+        return Figures(
+            blocks=tokens // answers.BLOCK,
+            tokens=tokens,
+            max_concurrency=tokens / context,
+            max_context=self.longest_context(),
+            requests=held * self.setup.parallelism.dp,
+            starts=start.fits,
+        )
+
+    def answer(self, context: int, concurrency: int | None) -> Answer:
+        """The full answer for ``concurrency`` requests of ``context`` tokens."""
+        return answers.build(self, context, concurrency)
+
+
+def largest(most: int, holds: Callable[[int], bool]) -> int:
+    """The largest number from 1 to ``most`` that holds, or 0. Bisection."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,1 @@
+"""Ollama: what it fills in, and the llama-server that it starts."""
