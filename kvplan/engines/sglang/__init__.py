@@ -1,0 +1,1 @@
+"""SGLang: a fraction of the memory free before loading, pools of tokens, states and windows."""

@@ -1,0 +1,1 @@
+"""TensorRT-LLM: a fraction of what is left after weights and a measured peak, in blocks."""

@@ -1,0 +1,173 @@
+"""One rank's memory as ledger lines, and the bytes that remain for the cache.
+
+cache = fraction × (total - peak), where the peak holds weights, what a run of max_num_tokens
+needs, and everything outside torch. The rest of the fraction stays free.
+Source: tensorrt_llm/_torch/pyexecutor/_util.py _cal_max_memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kvplan.engines import runtime
+from kvplan.engines.tensorrt_llm.blocks import Share
+from kvplan.engines.tensorrt_llm.frame import Frame
+from kvplan.engines.tensorrt_llm.runtime_ranges import BANDS, Band
+from kvplan.hardware import DeviceMemory
+from kvplan.ledger import Confidence, Draft
+from kvplan.models.formats import PLAIN, ceil_div
+from kvplan.models.weights import RankLayout, RankPart, rank_parts
+from kvplan.units import GIB
+
+SOURCE = "tensorrt_llm/_torch/pyexecutor/_util.py _cal_max_memory"
+BUDGET = "floor((total_bytes - peak_bytes) * free_gpu_memory_fraction)"
+
+
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """One rank, before the pool is cut.
+
+    Attributes:
+        spent: Lines of the measured peak, without the cache.
+        released: Names of those that the engine gives back before it allocates the cache.
+    """
+
+    device: DeviceMemory
+    fraction: float
+    spent: tuple[Draft, ...]
+    released: frozenset[str] = frozenset({"activation_peak"})
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the peak."""
+        return sum(draft.value() for draft in self.spent)
+
+    @property
+    def share(self) -> Share:
+        """Bytes for the cache by the estimate, and by what is free when it is allocated."""
+        given_back = sum(d.value() for d in self.spent if d.name in self.released)
+        free = self.device.total - self.peak + given_back
+        return Share(self._part(self.device.total - self.peak), self._part(free))
+
+    @property
+    def low(self) -> Share:
+        """The same if every line is at its high end."""
+        left = self.device.low - sum(draft.value(draft.high) for draft in self.spent)
+        return Share(self._part(left), self._part(left))
+
+    @property
+    def high(self) -> Share:
+        """The same if every line is at its low end."""
+        left = self.device.high - sum(draft.value(draft.low) for draft in self.spent)
+        return Share(self._part(left), self._part(left))
+
+    def _part(self, left: int) -> int:
+        return int(left * self.fraction) if left > 0 else left
+
+
+def rank_memory(frame: Frame, layout: RankLayout) -> RankMemory:
+    """All lines of one rank but the cache's."""
+    band = BANDS[frame.settings.backend]
+    spread = frame.setup.parallelism
+    lines = [*_weights(frame, layout), _activation(frame, band)]
+    lines += [_gib_line("outside_torch", band.outside_gib, band.source)]
+    lines += [_gib_line("decoder_buffers", band.decoder_gib, band.source)]
+    if spread.tp * spread.pp > 1:
+        lines.append(_gib_line("nccl", band.nccl_gib, band.source))
+    return RankMemory(frame.device, frame.settings.free_gpu_memory_fraction, tuple(lines))
+
+
+def layout_of(frame: Frame, stage: tuple[int, int], *, first: bool, last: bool) -> RankLayout:
+    """The part of the model on one rank: whole but for the experts under attention DP."""
+    tp = frame.setup.parallelism.tp
+    return RankLayout(
+        tp=frame.attention_tp,
+        ep=frame.settings.moe_expert_parallel_size,
+        expert_tp=tp,
+        layers=stage,
+        first=first,
+        last=last,
+        vocab_multiple=frame.attention_tp,
+    )
+
+
+def _weights(frame: Frame, layout: RankLayout) -> tuple[Draft, ...]:
+    model = frame.setup.model
+    parts = rank_parts(model.weights, PLAIN[frame.dtype], layout, tied=model.tied_embeddings)
+    read = model.checkpoint is not None and bool(model.checkpoint.bytes_by_dtype)
+    source = model.checkpoint.source if model.checkpoint is not None and read else model.source
+    by_component: dict[str, list[RankPart]] = {}
+    for part in parts:
+        by_component.setdefault(part.component, []).append(part)
+    confidence: Confidence = "exact" if read else "derived"
+    return tuple(_weight(name, held, source, confidence) for name, held in by_component.items())
+
+
+def _weight(name: str, parts: list[RankPart], source: str, confidence: Confidence) -> Draft:
+    terms: list[str] = []
+    inputs: dict[str, int | float] = {}
+    seen: Counter[str] = Counter()
+    for part in parts:
+        key = identifier(part.format)
+        seen[key] += 1
+        if seen[key] > 1:  # formats of one name may differ in bits or groups
+            key = f"{key}_{seen[key]}"
+        if part.bytes_per_element is None:
+            inputs[f"packed_{key}_bytes"] = part.bytes
+            terms.append(f"packed_{key}_bytes")
+        else:
+            inputs[f"elements_{key}"] = part.elements
+            inputs[f"bytes_{key}"] = part.bytes_per_element
+            terms.append(f"elements_{key} * bytes_{key}")
+    text = " + ".join(terms)
+    return Draft(f"weights.{name}", "budget", text, inputs, source=source, confidence=confidence)
+
+
+def identifier(name: str) -> str:
+    """A name as formulas can hold it."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name.lower())
+
+
+def _activation(frame: Frame, band: Band) -> Draft:
+    """What a run of max_num_tokens needs at once."""
+    model = frame.setup.model
+    width = model.intermediate_size * max(1, model.experts_per_token)
+    return _fitted(
+        "activation_peak",
+        "ceil(tokens * layer_bytes * (hidden + intermediate))",
+        {
+            "tokens": frame.settings.max_num_tokens,
+            "hidden": model.hidden_size,
+            "intermediate": ceil_div(width, frame.attention_tp),
+        },
+        {"layer_bytes": band.layer_bytes},
+        source=f"run of max_num_tokens; {band.source}",
+    )
+
+
+def _gib_line(name: str, fitted: runtime.Range, source: str) -> Draft:
+    return _fitted(
+        name, f"ceil({name}_gib * gib)", {"gib": GIB}, {f"{name}_gib": fitted}, source=source
+    )
+
+
+def _fitted(
+    name: str,
+    formula: str,
+    inputs: Mapping[str, int | float],
+    varied: Mapping[str, runtime.Range],
+    *,
+    source: str,
+) -> Draft:
+    return Draft(
+        name,
+        "budget",
+        formula,
+        {**inputs, **{key: fitted.value for key, fitted in varied.items()}},
+        source=source,
+        confidence="calibrated",
+        low={key: fitted.low for key, fitted in varied.items()},
+        high={key: fitted.high for key, fitted in varied.items()},
+    )
