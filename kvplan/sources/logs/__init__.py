@@ -1,0 +1,1 @@
+"""Start-up logs of engines → measurement records; one file an engine holds its wordings."""

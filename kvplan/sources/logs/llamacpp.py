@@ -1,0 +1,160 @@
+"""The log of llama.cpp's programs (llama-server, llama-cli), mid-2024 to 2026.
+
+Every buffer is printed with its device, in MiB. A program may load the model several times to
+find out how much of it fits: the last time counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kvplan.sources.logs.engine_log import EngineLog
+from kvplan.sources.logs.facts import Fact, Value, count, mib, text
+from kvplan.sources.logs.starts import OTHER_FAILURE, STARTED
+from kvplan.sources.logs.wording import wording
+
+_TYPE = r"\w{1,16}"
+_GIB_DIGITS = 6
+
+FACTS = {
+    "device": text(r"[A-Za-z]+\d*(?:_[A-Za-z]+)*"),
+    # clip.cpp prints the image encoder's buffers with the same words.
+    "component": text(r"\b(?!alloc_compute_meta|reserve_compute_meta|clip)[A-Za-z_]\w*"),
+    "build": Fact(r"[1-9]\d{0,6}", lambda written: f"b{written}", "last"),
+    "model_path": text(r"\S.{0,299}?", "last"),
+    "file_type": text(r"[\w .-]{1,60}?", "last"),
+    "gpu_name": text(r"(?:[^()]|\([^()]*\)){1,100}?", of_rank=True),
+    "free_gib": mib("last"),
+    "n_ctx": count(),
+    "n_ctx_seq": count(),
+    "n_seq_max": count(),
+    "n_batch": count(),
+    "n_ubatch": count(),
+    "type_k": text(_TYPE),
+    "type_v": text(_TYPE),
+    "offloaded_layers": count("last"),
+    "model_layers": count("last"),
+    "model_buffer_gib": mib("sum"),
+    "kv_buffer_gib": mib("sum"),
+    "rs_buffer_gib": mib("sum"),
+    "compute_buffer_gib": mib(),
+}
+# All that a further load of the model says anew.
+_OF_A_LOAD = (
+    *("n_ctx", "n_ctx_seq", "n_seq_max", "n_batch", "n_ubatch", "type_k", "type_v"),
+    *("model_buffer_gib", "kv_buffer_gib", "rs_buffer_gib", "compute_buffer_gib"),
+)
+ORDER = {
+    "engine_version": ("build",),
+    "model": ("model_path",),
+    "gpu": ("gpu_name",),
+    "quantization": ("file_type",),
+    "max_model_len": ("n_ctx_seq",),
+    "max_num_seqs": ("n_seq_max",),
+    "weights_gib": ("model_buffer_gib",),
+    "activation_peak_gib": ("compute_buffer_gib",),
+    "kv_tokens": ("n_ctx",),
+    "n_batch": ("n_batch",),
+    "n_ubatch": ("n_ubatch",),
+    "recurrent_state_gib": ("rs_buffer_gib",),
+    "offloaded_layers": ("offloaded_layers",),
+    "model_layers": ("model_layers",),
+    "free_memory_before_start_gib": ("free_gib",),
+}
+
+
+def derive(values: Mapping[str, Value]) -> dict[str, Value]:
+    """The cache of one device: attention and recurrent state; the type of both its halves."""
+    found: dict[str, Value] = {}
+    kept = [values.get(name) for name in ("kv_buffer_gib", "rs_buffer_gib")]
+    parts = [part for part in kept if isinstance(part, float)]
+    if parts:
+        found["available_kv_gib"] = round(sum(parts), _GIB_DIGITS)
+    keys, contents = values.get("type_k"), values.get("type_v")
+    if keys is not None and contents is not None:
+        found["kv_cache_dtype"] = keys if keys == contents else f"{keys}/{contents}"
+    return found
+
+
+def gpu_of(device: str) -> str | None:
+    """The GPU that a buffer lies on, or None for the machine's own memory.
+
+    >>> gpu_of("CUDA0"), gpu_of("MTL0_Mapped"), gpu_of("CUDA_Host"), gpu_of("CPU_Mapped")
+    ('CUDA0', 'MTL0', None, None)
+    """
+    if device.startswith(("CPU", "BLAS", "AMX")) or device.endswith("_Host"):
+        return None
+    return device.partition("_")[0]
+
+
+WORDINGS = (
+    # common/common.cpp (b3600 …), examples/main/main.cpp before
+    wording("build: {build} (", FACTS, begins="server"),
+    wording("main: build = {build} (", FACTS, begins="server"),
+    # src/llama-model-loader.cpp
+    wording(
+        "llama_model_loader: loaded meta data with {} tensors from {model_path} (version",
+        FACTS,
+        resets=_OF_A_LOAD,
+    ),
+    # tools/server/server.cpp: what follows is another model's.
+    wording("loading draft model", FACTS, closes=True, opens=False),
+    # src/llama-model-loader.cpp, src/llama-model.cpp; src/llama.cpp before b4500
+    wording("print_info: file type = {file_type}", FACTS, needle="print_info: file type"),
+    wording("model ftype = {file_type}", FACTS, needle="model ftype"),
+    # The loader, from b4500 on in src/llama.cpp
+    wording(
+        "using device {device} ({gpu_name}){}- {free_gib} MiB free", FACTS, needle="using device "
+    ),
+    # src/llama-model.cpp (load_tensors); src/llama.cpp (llm_load_tensors) before
+    wording("offloaded {offloaded_layers}/{model_layers} layers to GPU", FACTS, opens=False),
+    wording("{component}: {device} model buffer size = {model_buffer_gib} MiB", FACTS),
+    wording(
+        "llm_load_tensors: {device} buffer size = {model_buffer_gib} MiB",
+        FACTS,
+        needle="buffer size =",
+    ),
+    # src/llama-context.cpp; src/llama.cpp (llama_new_context_with_model) before
+    *(
+        wording(f"{function}: {printed} = {{{name}}}", FACTS, needle=f"{function}: {printed} ")
+        for function in ("llama_context", "llama_new_context_with_model", "llama_init_from_model")
+        for printed, name in {
+            **{name: name for name in ("n_ctx", "n_ctx_seq", "n_seq_max", "n_batch", "n_ubatch")},
+            "n_ctx_per_seq": "n_ctx_seq",
+        }.items()
+    ),
+    # In src/llama-kv-cache.cpp, llama-kv-cache-unified.cpp; by llama_kv_cache_init before
+    wording("{component}: {device} KV buffer size = {kv_buffer_gib} MiB", FACTS),
+    wording(
+        "MiB ({} cells, {} layers, {} seqs), K ({type_k}): {} MiB, V ({type_v}): ",
+        FACTS,
+        needle=" seqs), K (",
+    ),
+    # src/llama-context.cpp@b4900, src/llama.cpp before
+    wording(
+        "KV self size = {} MiB, K ({type_k}): {} MiB, V ({type_v}): ",
+        FACTS,
+        needle="KV self size ",
+    ),
+    # The recurrent state's, in src/llama-memory-recurrent.cpp
+    wording("{component}: {device} RS buffer size = {rs_buffer_gib} MiB", FACTS),
+    # By sched_reserve or graph_reserve in src/llama-context.cpp; src/llama.cpp before
+    wording("{component}: {device} compute buffer size = {compute_buffer_gib} MiB", FACTS),
+    # tools/server/server.cpp
+    wording("main: model loaded", FACTS, outcome=STARTED, opens=False),
+    wording("server is listening on http", FACTS, outcome=STARTED, opens=False),
+    # src/llama-kv-cache.cpp, src/llama-context.cpp, ggml/src/ggml-backend.cpp
+    wording("failed to allocate buffer for kv cache", FACTS, outcome="no_memory_for_cache"),
+    wording("failed to allocate compute", FACTS, outcome="out_of_memory_in_warm_up"),
+    wording("unable to allocate {} buffer", FACTS, outcome="out_of_memory_at_load", opens=False),
+    wording("error loading model", FACTS, outcome=OTHER_FAILURE, opens=False),
+)
+
+LLAMACPP = EngineLog(
+    name="llama.cpp",
+    facts=FACTS,
+    wordings=WORDINGS,
+    order=ORDER,
+    derive=derive,
+    rank_of=gpu_of,
+)
