@@ -40,7 +40,6 @@ FORMATS = {
 }
 # What is known of the records that are off.
 REASONS: Mapping[str, str] = {
-    "w152": "not explained: its experts take 6 % more than Triton's kernels should need",
     "v250": "0.7 multiplied projections out ahead (W_Q_UK, W_UV_O) and kept the products",
     "v108": "37 MiB: not explained beyond the blocks of the allocator",
     "v355": "Ascend, not CUDA",

@@ -133,7 +133,7 @@ def test_one_change_that_is_enough_makes_pairs_needless() -> None:
         {"weights": "awq"},
         {"tp": 2},
         {"pp": 2},
-        {"context": 7664},
+        {"context": 7728},
         {"dp": 2},
         {"engine_options": {"gpu_memory_utilization": 0.95}},
     ]
@@ -258,13 +258,13 @@ def test_admitting_more_may_take_a_smaller_cache_beside_it() -> None:
         for advice in plan.advice
         if advice.change == {"engine_options": {"max_num_seqs": 922}}
     )
-    assert alone.note == "Holds 901 requests: not enough alone."
+    assert alone.note == "Holds 906 requests: not enough alone."
 
 
 def test_splits_go_on_until_they_are_enough() -> None:
-    plan = check(asked(gpu=device(80), concurrency=123))
+    plan = check(asked(gpu=device(80), concurrency=125))
     assert [change["tp"] for change in actions(plan) if "tp" in change] == [2]
-    plan = check(asked(gpu=device(80), concurrency=124))
+    plan = check(asked(gpu=device(80), concurrency=126))
     assert [change["tp"] for change in actions(plan) if set(change) == {"tp"}] == [4, 2]
 
 
@@ -284,7 +284,7 @@ def test_every_single_change_says_what_it_costs() -> None:
         "Split the layers over 2 stages (pipeline parallel)": (
             "1 more GPU, and bubbles between the stages."
         ),
-        "Cap requests at 7,664 tokens": "Longer requests are refused.",
+        "Cap requests at 7,728 tokens": "Longer requests are refused.",
         "Run 2 replicas instead of 1 (data parallel)": "1 more GPU.",
         "Raise gpu_memory_utilization to 0.95": (
             "Less room for what the budget does not count; risky where others use the GPU."

@@ -108,12 +108,28 @@ def test_a_length_above_the_models_own_is_computed_and_pointed_out() -> None:
 
 
 @pytest.mark.parametrize("context", [None, "auto"])
-def test_a_model_that_states_no_length_has_to_be_given_one(context: str | None) -> None:
+def test_a_model_that_states_no_length_takes_the_engines(context: str | None) -> None:
+    """VLLM plans 2,048 tokens where a configuration states none: 128 blocks of 16."""
     silent = toy(full(), max_context=None)
-    assert planned(silent, context=1000).verdict == "fits"
-    with pytest.raises(UsageError, match="test/toy does not state its longest context") as raised:
-        planned(silent, context=context)
-    assert raised.value.hint == "Give one: --context 32k."
+    assert planned(silent, context=1000).workload.context == 1000
+    plan = planned(silent, context=context, kv_budget=HUNDRED_MIB)
+    assert (plan.verdict, plan.workload.context) == ("fits", 2048)
+    assert plan.capacity is not None
+    assert plan.capacity.groups[0].blocks_per_request == 128
+    short = planned(silent, context="auto", kv_budget=(100 * 65_536,))
+    assert short.workload.context == 99 * 16
+
+
+def test_without_the_engines_length_a_model_has_to_be_given_one() -> None:
+    silent = toy(full(), max_context=None)
+    assert resolve_context(silent, None, unstated=2048) == 2048
+    assert resolve_context(silent, "auto", unstated=2048) == 2048
+    assert resolve_context(silent, 5, unstated=2048) == 5
+    assert resolve_context(TWO, None, unstated=2048) == 8192
+    for context in (None, "auto"):
+        with pytest.raises(UsageError, match="test/toy does not state its longest") as raised:
+            resolve_context(silent, context)
+        assert raised.value.hint == "Give one: --context 32k."
 
 
 def test_lengths_are_resolved() -> None:
@@ -179,8 +195,8 @@ def test_a_refusal_of_the_engine_is_a_plan() -> None:
 
 @pytest.mark.parametrize(("context", "stated"), [(None, 8192), ("auto", 8192), (500, 500)])
 def test_a_refusal_says_what_length_was_meant(context: int | str | None, stated: int) -> None:
-    recurrent = RecurrentCache(states=(StateTensor(name="ssm", shape=(4, 4)),))
-    plan = planned(toy(recurrent), context=context)
+    rwkv = RecurrentCache(states=(StateTensor(name="shift", shape=(1, 64)),))
+    plan = planned(toy(rwkv), context=context)
     assert (plan.verdict, codes(plan)) == ("refused", ["not_modelled"])
     assert plan.workload.context == stated
 
@@ -188,9 +204,9 @@ def test_a_refusal_says_what_length_was_meant(context: int | str | None, stated:
 def test_a_refusal_without_a_version_names_the_newest() -> None:
     setup = Setup(model=TWO, gpu=device(80), parallelism=Parallelism(tp=3))
     assert size(Vllm(), setup, Load(context=5)).engine.version == "0.33.0"
-    old = Setup(model=TWO, gpu=device(80), version="0.8.5")
+    old = Setup(model=TWO, gpu=device(80), version="0.5.5")
     plan = size(Vllm(), old, Load(context=5))
-    assert (plan.verdict, plan.engine.version) == ("refused", "0.8.5")
+    assert (plan.verdict, plan.engine.version) == ("refused", "0.5.5")
 
 
 @pytest.mark.parametrize("refusal", [NotModelledError, EngineRefusesError])

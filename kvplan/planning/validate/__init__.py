@@ -1,0 +1,1 @@
+"""Measured engine starts against predictions: one file a check."""

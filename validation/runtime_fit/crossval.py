@@ -1,0 +1,96 @@
+"""Five-fold cross-validation: constants and ranges come from folds that they are not judged on."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kvplan.engines.vllm.calibration import UNSHAPED_GIB, Interval
+from kvplan.units import GIB
+from runtime_fit.conformal import Residual, Spread, intervals
+from runtime_fit.estimate import Constants, fit
+from runtime_fit.samples import Sample
+
+FOLDS = 5
+# Partitions whose residuals are pooled for a range: one alone moves it by how it falls.
+REPEATS = 3
+_APART = 1000
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A start, and what was predicted of its cache from other starts; GiB."""
+
+    sample: Sample
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def relative_error(self) -> float:
+        """Above zero more was promised than there was."""
+        return self.predicted / self.measured - 1
+
+
+def cross_validate(samples: Sequence[Sample], seed: int) -> Iterator[Judged]:
+    """Every judged start, predicted without its fold."""
+    for known, held in folds(samples, seed):
+        constants = fit(known)
+        ranges = intervals(out_of_fold(known, seed), len(constants))
+        for sample in held:
+            if sample.judged:
+                yield judged(sample, constants[sample.band], ranges[sample.band])
+
+
+def judged(sample: Sample, constants: Constants, spread: Spread) -> Judged:
+    """A start with the range of its prediction, as a plan works it out."""
+    predicted = sample.predicted(constants)
+    fitted = sum(sample.values(constants).values())
+    low, high = Interval(spread.low, spread.high, spread.n).ends(round(fitted * GIB))
+    return Judged(
+        sample=sample,
+        measured=sample.cache,
+        predicted=predicted,
+        low=predicted - low / GIB,
+        high=predicted + high / GIB,
+    )
+
+
+def out_of_fold(samples: Sequence[Sample], seed: int) -> list[Residual]:
+    """What each judged start is off by, predicted from the other folds of `REPEATS` partitions."""
+    counts = Counter(sample.campaign for sample in samples if sample.judged)
+    found = []
+    for repeat in range(REPEATS):
+        for known, held in folds(samples, seed + _APART * repeat):
+            constants = fit(known)
+            for sample in held:
+                if sample.judged:
+                    weight = counts[sample.campaign] ** -0.5 / REPEATS
+                    found.append(_residual(sample, constants[sample.band], weight))
+    return found
+
+
+def _residual(sample: Sample, constants: Constants, weight: float) -> Residual:
+    fitted = sum(sample.values(constants).values())
+    off = sample.cache - sample.predicted(constants)
+    return Residual(sample.id, sample.band, off / (fitted + UNSHAPED_GIB), weight)
+
+
+def folds(samples: Sequence[Sample], seed: int) -> Iterator[tuple[list[Sample], list[Sample]]]:
+    """The other samples and the fold's own. A group stays whole; sweep and rest are dealt apart."""
+    fold_of: dict[str, int] = {}
+    for sweep in (True, False):
+        sizes = Counter(sample.group for sample in samples if sample.is_sweep == sweep)
+        names = sorted(sizes)
+        random.Random(seed).shuffle(names)  # noqa: S311 - cards are dealt, nothing is kept secret
+        dealt = [0] * FOLDS
+        for name in sorted(names, key=lambda each: -sizes[each]):
+            fold_of[name] = dealt.index(min(dealt))
+            dealt[fold_of[name]] += sizes[name]
+    for fold in range(FOLDS):
+        held = [sample for sample in samples if fold_of[sample.group] == fold]
+        if held:
+            yield [sample for sample in samples if fold_of[sample.group] != fold], held
