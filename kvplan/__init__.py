@@ -12,18 +12,31 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kvplan.api import size
+    from kvplan.engine_comparison import EngineComparison
     from kvplan.errors import KvplanError
     from kvplan.hardware import GpuSpec
     from kvplan.models.spec import ModelSpec
     from kvplan.plan import Plan
+    from kvplan.side_by_side import compare
 
-__all__ = ["GpuSpec", "KvplanError", "ModelSpec", "Plan", "__version__", "size"]
+__all__ = [
+    "EngineComparison",
+    "GpuSpec",
+    "KvplanError",
+    "ModelSpec",
+    "Plan",
+    "__version__",
+    "compare",
+    "size",
+]
 
 _HOMES = {
+    "EngineComparison": "kvplan.engine_comparison",
     "GpuSpec": "kvplan.hardware",
     "KvplanError": "kvplan.errors",
     "ModelSpec": "kvplan.models.spec",
     "Plan": "kvplan.plan",
+    "compare": "kvplan.side_by_side",
     "size": "kvplan.api",
 }
 

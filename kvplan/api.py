@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from kvplan.architectures import quantize, read_model
+from kvplan.architectures.drafts.own import eagle_draft, mtp_draft
 from kvplan.engines.base import Engine, Prepared, Setup, parse_version
-from kvplan.engines.vllm.engine import Vllm
+from kvplan.engines.registry import PLACES, Engines
 from kvplan.errors import NotModelledError, UnknownNameError, UsageError, nearest, shown
 from kvplan.hardware import GpuSpec
+from kvplan.host_profile import HostProfile
+from kvplan.measurement import Measurement
 from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
-from kvplan.plan import EnginePart, ModelPart, Parallelism, Plan, Workload
+from kvplan.plan import EnginePart, Parallelism, Plan, Workload
 from kvplan.planning.advise import advise
+from kvplan.planning.hosts import with_device_notes, with_profile, with_profile_note
+from kvplan.planning.images import Images, with_image_note, with_images
 from kvplan.planning.size import (
     MAX_RANKS,
     Load,
     model_part,
     refused_plan,
     resolve_context,
+    unread_part,
     with_node_note,
 )
 from kvplan.planning.size import size as size_setup
-from kvplan.sources.gpus import find_gpu
+from kvplan.planning.spreading import as_loaded, check_devices
+from kvplan.sources.gpus import find_gpus
 from kvplan.sources.models import read_model as read_facts
+from kvplan.sources.profile import as_profile
 from kvplan.units import MAX_BYTES, MAX_TOKENS
+from kvplan.validation import Validation
 
-ENGINES: Mapping[str, Engine] = {"vllm": Vllm()}
-# Named in the contract, not modelled yet: refused by name rather than unknown.
-ENGINES_TO_COME = ("sglang", "tensorrt-llm", "llama.cpp", "ollama", "transformers")
+if TYPE_CHECKING:
+    from kvplan.planning.calibrate import Calibration
+    from kvplan.sources.records import NamedInRecords
+
+ENGINES: Mapping[str, Engine] = Engines(PLACES)
 MAX_REQUESTS = 2**31
 _LONGEST_WORD = 4096
+_MOST_IMAGES = 10_000
+_WIDEST_IMAGE = 65_536
 
 
 def size(  # noqa: PLR0913 - the signature is the contract
@@ -52,6 +66,10 @@ def size(  # noqa: PLR0913 - the signature is the contract
     kv_budget: int | Sequence[int] | None = None,
     engine_options: Mapping[str, Any] | None = None,
     gpus_per_node: int | None = None,
+    images: int = 0,
+    image_size: tuple[int, int] | None = None,
+    image_tokens: int | None = None,
+    profile: HostProfile | str | Path | None = None,
     offline: bool = False,
     advice: bool = True,
 ) -> Plan:
@@ -60,7 +78,8 @@ def size(  # noqa: PLR0913 - the signature is the contract
     Args:
         model: A Hub id (``org/name`` or ``org/name@revision``), a folder, a ``config.json``, or
             a `ModelSpec`.
-        gpu: The name of a device, ``auto``, ``custom:48GiB``, or a `GpuSpec`.
+        gpu: The name of a device, ``auto``, ``custom:48GiB``, or a `GpuSpec`. llama.cpp also
+            takes unlike devices and the host: ``RTX 4090 + RTX 3060 + cpu:64GiB``.
         engine: ``vllm``, optionally pinned: ``vllm==0.33.0``.
         tp: Tensor parallel size.
         pp: Pipeline parallel size.
@@ -74,13 +93,16 @@ def size(  # noqa: PLR0913 - the signature is the contract
         kv_budget: Bytes of KV cache on each GPU, or one figure a rank: skips the memory ledger.
         engine_options: The engine's own option names and values.
         gpus_per_node: GPUs that share fast links; a wider tensor parallel group is pointed out.
+        images: Images a request; their tokens come on top of a ``context`` that is a number.
+        image_size: Width and height of each in pixels; the model's own rule gives its tokens.
+        image_tokens: Tokens of each, instead of a size.
+        profile: What was learned of the machine that is planned for (`calibrate`), or its file.
         offline: Use bundled specs and the local cache only.
         advice: Whether to look for what to change where it does not fit.
 
     Raises:
         KvplanError: a bad argument, facts that can't be had, or unreadable input. What the engine
-            refuses and what kvplan does not model (an engine to come, too) is not raised: the
-            plan's verdict says so.
+            refuses and what kvplan does not model is not raised: the plan's verdict says so.
 
     Example:
         >>> plan = size("meta-llama/Llama-3.1-8B-Instruct", "H100", context=8192, offline=True)
@@ -96,20 +118,28 @@ def size(  # noqa: PLR0913 - the signature is the contract
         dtype=_word("dtype", dtype),
         kv_budget=_budget(kv_budget),
         options=_options(engine_options),
-        gpu=gpu if isinstance(gpu, GpuSpec) else find_gpu(_word("gpu", gpu)),
+        gpus=(gpu,) if isinstance(gpu, GpuSpec) else find_gpus(_word("gpu", gpu)),
+        images=_images(images, image_size, image_tokens),
     )
     if gpus_per_node is not None:
         _whole("gpus_per_node", gpus_per_node, MAX_RANKS)
+    host = as_profile(profile)
     known: ModelFacts | ModelSpec
     known = model if isinstance(model, ModelSpec) else _facts(model, offline=offline)
     try:
         known = spec = _spec(known, weights)
+        request = replace(request, load=with_images(spec, request.load, request.images))
         planner = request.engine.planner()
-        setup = _setup(request, spec)
+        check_devices(request.engine.name, request.gpus)
+        known = spec = as_loaded(spec, request.engine.name, request.weights)
+        setup = _setup(request, spec, planner.unstated_context)
+        setup = replace(setup, draft=_draft(planner, request.options, spec, offline=offline))
+        setup = with_profile(setup, host, request.engine.name)
     except NotModelledError as refusal:
         return _not_modelled(request, known, refusal)
     plan = size_setup(planner, setup, request.load)
-    plan = with_node_note(plan, gpus_per_node)
+    plan = with_image_note(with_node_note(plan, gpus_per_node), spec, request.images)
+    plan = with_device_notes(with_profile_note(plan, host, setup), setup.gpu)
     if not advice:
         return plan
     return plan.model_copy(update={"advice": advise(planner, setup, request.load, plan)})
@@ -123,21 +153,12 @@ class _Pinned:
     version: str | None
 
     def planner(self) -> Engine:
-        """The engine's model.
-
-        Raises:
-            NotModelledError: it is one to come.
-        """
-        if self.name not in ENGINES:
-            raise NotModelledError(
-                f"kvplan does not model {self.name} yet.", hint=f"Modelled: {', '.join(ENGINES)}."
-            )
+        """The engine's model."""
         return ENGINES[self.name]
 
     def release(self) -> str:
-        """The release that rules are taken from; ``none`` of an engine to come."""
-        engine = ENGINES.get(self.name)
-        return self.version or (engine.newest if engine else "none")
+        """The release that rules are taken from."""
+        return self.version or ENGINES[self.name].newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +173,13 @@ class _Request:
     dtype: str
     kv_budget: tuple[int, ...] | None
     options: dict[str, Any]
-    gpu: GpuSpec
+    gpus: tuple[GpuSpec, ...]
+    images: Images
+
+    @property
+    def gpu(self) -> GpuSpec:
+        """The first device named, which is the only one for most engines."""
+        return self.gpus[0]
 
 
 def read_spec(model: str, *, offline: bool = False) -> ModelSpec:
@@ -174,6 +201,56 @@ def prepare(model: ModelSpec, gpu: GpuSpec, *, engine: str = "vllm", **changes: 
     return pinned.planner().prepare(setup)
 
 
+def validate(
+    records: Iterable[Measurement],
+    *,
+    offline: bool = False,
+    configs: Path | None = None,
+    strict: bool = False,
+) -> Validation:
+    """Compares measured engine starts with what kvplan says of them.
+
+    Args:
+        records: The starts.
+        offline: Use bundled specs and the local cache only.
+        configs: A folder of folders with a ``config.json``, tried before anything else: a
+            record's ``config``, or its model's id with ``--`` for the slash, names one of them.
+        strict: Leave out records that their author marks with a ``caution``.
+
+    Raises:
+        UsageError: ``configs`` is no folder.
+        InputError: ``records`` come from a file that can't be read.
+    """
+    from kvplan.planning.validate.run import validate as run  # noqa: PLC0415  only needed here
+
+    return run(records, _named(offline=offline, configs=configs), strict=strict)
+
+
+def calibrate(
+    records: Iterable[Measurement],
+    *,
+    offline: bool = False,
+    configs: Path | None = None,
+    name: str = "host profile",
+) -> Calibration:
+    """Learns from a host's own starts how its memory differs from the plan.
+
+    ``name`` is what ledger lines show as their source; the rest is as in `validate`.
+
+    Raises:
+        UsageError, InputError: see `validate`; also where no record says anything of memory.
+    """
+    from kvplan.planning.calibrate import calibrate as run  # noqa: PLC0415  only needed here
+
+    return run(records, _named(offline=offline, configs=configs), name=name)
+
+
+def _named(*, offline: bool, configs: Path | None) -> NamedInRecords:
+    from kvplan.sources.records import NamedInRecords  # noqa: PLC0415  only needed here
+
+    return NamedInRecords(engines=ENGINES, offline=offline, configs=configs)
+
+
 def _facts(model: str, *, offline: bool) -> ModelFacts:
     return read_facts(_word("model", model), offline=offline)
 
@@ -183,7 +260,7 @@ def _spec(known: ModelFacts | ModelSpec, weights: str) -> ModelSpec:
     return spec if weights == "auto" else quantize(spec, weights)
 
 
-def _setup(request: _Request, spec: ModelSpec) -> Setup:
+def _setup(request: _Request, spec: ModelSpec, unstated: int | None) -> Setup:
     asked = request.load.context
     return Setup(
         model=spec,
@@ -194,8 +271,22 @@ def _setup(request: _Request, spec: ModelSpec) -> Setup:
         dtype=request.dtype,
         kv_budget=request.kv_budget,
         options=request.options,
-        context=resolve_context(spec, asked if isinstance(asked, int) else None),
+        others=request.gpus[1:],
+        context=resolve_context(spec, asked if isinstance(asked, int) else None, unstated=unstated),
     )
+
+
+def _draft(
+    planner: Engine, options: Mapping[str, Any], target: ModelSpec, *, offline: bool
+) -> ModelSpec | None:
+    """The model that drafts tokens for ``target``, read from wherever the options point."""
+    wanted = planner.draft_of(options)
+    if wanted is None:
+        return None
+    if wanted.model is None:
+        return mtp_draft(target)
+    draft = read_model(_facts(wanted.model, offline=offline))
+    return eagle_draft(draft) if wanted.is_head else draft
 
 
 def _not_modelled(
@@ -204,7 +295,7 @@ def _not_modelled(
     asked = request.load.context
     return refused_plan(
         refusal,
-        model=_unread(known) if isinstance(known, ModelFacts) else model_part(known),
+        model=unread_part(known) if isinstance(known, ModelFacts) else model_part(known),
         gpu=request.gpu,
         engine=EnginePart(
             name=request.engine.name,
@@ -220,29 +311,15 @@ def _not_modelled(
     )
 
 
-def _unread(facts: ModelFacts) -> ModelPart:
-    """What can be said of a model whose configuration kvplan does not understand."""
-    named = facts.config.get("architectures")
-    architecture = named[0] if isinstance(named, list) and named else None
-    return ModelPart(
-        id=facts.id,
-        revision=facts.revision,
-        architecture=str(architecture or facts.config.get("model_type") or "not stated")[:120],
-        source=facts.source,
-        parameters_total=None,
-        parameters_active=None,
-    )
-
-
 def _engine(text: str) -> _Pinned:
     name, pin, version = _word("engine", text).partition("==")
     if pin and name in ENGINES:
         parse_version(version)
-    if name in ENGINES or name in ENGINES_TO_COME:
+    if name in ENGINES:
         return _Pinned(name, version or None)
     raise UnknownNameError(
         f"There is no engine {shown(name)}.",
-        hint=nearest(name, (*ENGINES, *ENGINES_TO_COME)) or f"Modelled: {', '.join(ENGINES)}.",
+        hint=nearest(name, tuple(ENGINES)) or f"Modelled: {', '.join(ENGINES)}.",
     )
 
 
@@ -275,6 +352,24 @@ def _budget(kv_budget: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if not budget:
         raise UsageError("The list of KV budgets is empty.", hint="Give one figure a rank.")
     return tuple(_whole("kv_budget", part, MAX_BYTES) for part in budget)
+
+
+def _images(count: Any, size: Any, tokens: Any) -> Images:
+    if count == 0 and isinstance(count, int):
+        if size is None and tokens is None:
+            return Images()
+        raise UsageError(
+            "A size or tokens of images are given, but no images.", hint="Give their number."
+        )
+    if size is not None:
+        if not isinstance(size, Sequence) or isinstance(size, str) or len(size) != 2:
+            raise UsageError(
+                f"image_size is a width and a height, not {shown(size)}.", hint="Give (1024, 768)."
+            )
+        size = tuple(_whole("image_size", side, _WIDEST_IMAGE) for side in size)
+    if tokens is not None:
+        _whole("image_tokens", tokens, MAX_TOKENS)
+    return Images(count=_whole("images", count, _MOST_IMAGES), size=size, tokens=tokens)
 
 
 def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -88,13 +88,15 @@ class GpuSpec(BaseModel):
         link_gb_s: To the other devices of its node (NVLink, xGMI, NeuronLink), both directions
             together, 10^9 bytes a second.
         shared_memory: The memory is the host's own (Apple, GB10, Jetson).
+        in_use: Of a device that was read on this machine: bytes that other programs hold on each
+            of its like, in the order in which engines take them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Text
     name: Text
-    vendor: Literal["nvidia", "amd", "intel", "apple", "google", "aws", "custom"]
+    vendor: Literal["nvidia", "amd", "intel", "apple", "google", "aws", "custom", "cpu"]
     architecture: Text
     aliases: tuple[Text, ...] = ()
     compute_capability: Annotated[str, Field(pattern=r"^\d{1,2}\.\d$")] | None = None
@@ -114,6 +116,7 @@ class GpuSpec(BaseModel):
     shared_memory: bool = False
     mig: tuple[MigProfile, ...] = ()
     notes: tuple[Text, ...] = ()
+    in_use: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(), exclude_if=lambda v: not v)
 
     @model_validator(mode="after")
     def _states_memory(self) -> Self:
@@ -150,6 +153,7 @@ class MigInstance(BaseModel):
     Attributes:
         profile: As the driver names it (``1g.10gb``), or None where it does not say.
         total_bytes: Its memory as NVML gives it, or None.
+        used_bytes: What is in use of it, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -159,6 +163,7 @@ class MigInstance(BaseModel):
     uuid: str
     profile: str | None
     total_bytes: int | None
+    used_bytes: int | None = None
 
 
 class DetectedGpu(BaseModel):
@@ -197,7 +202,7 @@ class DetectedGpu(BaseModel):
 def device_memory(gpu: GpuSpec) -> DeviceMemory:
     """What torch, and so an engine, sees of the device: the best figure that a source states."""
     if gpu.torch_total_gib is not None:
-        confidence: Confidence = "exact" if gpu.vendor == "custom" else "derived"
+        confidence: Confidence = "exact" if gpu.vendor in ("custom", "cpu") else "derived"
         return _memory(gpu.torch_total_gib, GIB, confidence)
     if gpu.vendor == "apple":
         return _metal_memory(gpu)

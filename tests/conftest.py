@@ -49,6 +49,19 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
+TABLE = "table: "  # what a test records under such a name is printed after the run
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints the tables that tests recorded, passed or not (with ``record_property``)."""
+    for kind in ("passed", "failed"):
+        for report in terminalreporter.stats.get(kind, ()):
+            for name, text in getattr(report, "user_properties", ()):
+                if name.startswith(TABLE):
+                    terminalreporter.write_sep("-", name.removeprefix(TABLE))
+                    terminalreporter.write_line(text)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of reference data; skips the test where it is not there."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kvplan.architectures.images.table import RULES
 from kvplan.architectures.table import FAMILIES
 from kvplan.architectures.wrappers.table import WRAPPERS
 
 PAGE = Path(__file__).parents[1] / "docs" / "architectures.md"
-_DECODERS, _WRAPPERS, _END = "## Decoders\n", "## Wrappers\n", "## Not read\n"
+_DECODERS, _WRAPPERS, _END = "## Decoders\n", "## Wrappers\n", "## Images\n"
+_IMAGES, _AFTER = "Types with a rule:\n", "## Not read\n"
 
 
 def listed(names: set[str]) -> str:
@@ -20,11 +22,13 @@ def listed(names: set[str]) -> str:
 
 
 def page(text: str) -> str:
-    """The page with both lists as the tables have them."""
+    """The page with its lists as the tables have them."""
     head, rest = text.split(_DECODERS)
-    _, end = rest.split(_END)
+    images, end = rest.split(_END)[1].split(_AFTER)
+    images = images.split(_IMAGES)[0] + _IMAGES + listed(set(RULES))
     decoders = _DECODERS + listed(set(FAMILIES))
-    return head + decoders + _WRAPPERS + listed(set(WRAPPERS)) + _END + end
+    wrappers = _WRAPPERS + listed(set(WRAPPERS))
+    return head + decoders + wrappers + _END + images + _AFTER + end
 
 
 def test_every_type_that_is_read_is_listed_and_no_other() -> None:

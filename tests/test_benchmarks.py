@@ -20,6 +20,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
             ["--seconds", "0.01", "meta-llama/Llama-3.1-8B-Instruct"],
             ["figures", "plan with advice"],
         ),
+        ("capacity.py", ["--seconds", "0.01"], ["uniform", "hybrid", "packed"]),
     ],
 )
 def test_a_benchmark_runs(script: str, options: list[str], rows: list[str]) -> None:

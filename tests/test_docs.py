@@ -31,6 +31,7 @@ PARTS: list[type[BaseModel]] = [
     plan.CacheGroup,
     plan.Advice,
     plan.Gain,
+    plan.DevicePart,
 ]
 
 

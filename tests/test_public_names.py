@@ -10,7 +10,16 @@ import pytest
 import kvplan
 from kvplan.errors import KvplanError as DefinedThere
 
-PUBLIC = {"GpuSpec", "KvplanError", "ModelSpec", "Plan", "__version__", "size"}
+PUBLIC = {
+    "EngineComparison",
+    "GpuSpec",
+    "KvplanError",
+    "ModelSpec",
+    "Plan",
+    "__version__",
+    "compare",
+    "size",
+}
 
 
 def run(code: str) -> str:
@@ -33,10 +42,12 @@ def test_every_name_is_where_it_says() -> None:
     assert kvplan.KvplanError is DefinedThere
     homes = {name: getattr(kvplan, name).__module__ for name in PUBLIC - {"__version__"}}
     assert homes == {
+        "EngineComparison": "kvplan.engine_comparison",
         "GpuSpec": "kvplan.hardware",
         "KvplanError": "kvplan.errors",
         "ModelSpec": "kvplan.models.spec",
         "Plan": "kvplan.plan",
+        "compare": "kvplan.side_by_side",
         "size": "kvplan.api",
     }
 

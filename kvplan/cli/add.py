@@ -27,17 +27,22 @@ def add(
     on stderr, a line each.
     """
     from kvplan.architectures import read_model
-    from kvplan.architectures.essentials import essential_config, without_headers
+    from kvplan.architectures.essentials import (
+        essential_config,
+        essential_processor,
+        without_headers,
+    )
     from kvplan.cli.output import write
     from kvplan.reports.clean import clean
+    from kvplan.sources.card import with_local_license
     from kvplan.sources.models import read_model as read_facts
     from kvplan.sources.spec_draft import check_kind, draft_spec, missing_facts
     from kvplan.sources.spec_writer import spec_text
 
     found = read_facts(model, offline=offline)
     check_kind(found)
-    facts = without_headers(found)
-    text = spec_text(draft_spec(facts, essential_config(facts)))
+    facts = with_local_license(without_headers(found))
+    text = spec_text(draft_spec(facts, essential_config(facts), essential_processor(facts)))
     spec = read_model(facts)
     _check(text, spec)
     write(text, output)

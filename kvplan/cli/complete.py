@@ -7,7 +7,7 @@ from typing import Literal
 from kvplan.errors import KvplanError
 
 # The engines of kvplan.api, whose import would make every TAB wait; a test compares them.
-ENGINES = ("vllm",)
+ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama", "transformers")
 
 
 def complete_gpu(incomplete: str) -> list[str]:
@@ -17,7 +17,7 @@ def complete_gpu(incomplete: str) -> list[str]:
 
 def complete_engine(incomplete: str) -> list[str]:
     """Engines that are modelled."""
-    return [name for name in ENGINES if name.startswith(incomplete)]
+    return [name for name in (*ENGINES, "all") if name.startswith(incomplete)]
 
 
 def complete_model(incomplete: str) -> list[str]:

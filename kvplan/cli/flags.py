@@ -19,6 +19,16 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+SizedModel = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[MODEL]",
+        help="Hub id (org/name, optionally @revision), folder, config.json, bundled id, or -"
+        " (a config.json on standard input). Required, unless --from-command names one.",
+        autocompletion=complete_model,
+        show_default=False,
+    ),
+]
 Gpu = Annotated[
     str | None,
     typer.Option(
@@ -34,7 +44,8 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="ENGINE",
-        help="Serving engine, optionally pinned: vllm==0.33.0.",
+        help="Serving engine, optionally pinned: vllm==0.33.0; all, or names with commas, puts"
+        " several side by side.",
         autocompletion=complete_engine,
     ),
 ]
@@ -117,7 +128,26 @@ EngineOption = Annotated[
         "--option",
         "-o",
         metavar="NAME=VALUE",
-        help="An option of the engine by its own name: max_num_seqs=64. Repeatable.",
+        help="An option of the engine by its own name: max_num_seqs=64; with several engines"
+        " vllm.max_num_seqs=64. Repeatable.",
+        show_default=False,
+    ),
+]
+FromCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--from-command",
+        metavar="LINE",
+        help="Plan what this command starts: 'vllm serve MODEL ...', docker run, a container's"
+        " args, or - (on standard input). Flags beside it win.",
+        show_default=False,
+    ),
+]
+Emit = Annotated[
+    Literal["vllm", "llama.cpp"] | None,
+    typer.Option(
+        "--emit",
+        help="Print the command that starts what was planned, instead of a report.",
         show_default=False,
     ),
 ]
@@ -145,6 +175,25 @@ Output = Annotated[
         "--output",
         metavar="FILE",
         help="Write to a file, whole or not at all, instead of stdout.",
+        show_default=False,
+    ),
+]
+
+Configs = Annotated[
+    Path | None,
+    typer.Option(
+        "--configs",
+        metavar="DIR",
+        help="Folder of ORG--NAME/config.json, tried before the Hub and the bundled specs.",
+        show_default=False,
+    ),
+]
+Profile = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="What `kvplan calibrate` learned of the machine that is planned for.",
         show_default=False,
     ),
 ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kvplan.hardware import GpuSpec
 
 app = typer.Typer(
-    help="Bundled GPUs with their sources, and the GPUs of this machine.",
+    help="Bundled GPUs and their sources; this machine's GPUs.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

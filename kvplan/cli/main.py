@@ -15,8 +15,13 @@ from typer.main import get_command
 
 from kvplan._version import __version__
 from kvplan.cli import ending, gpus, models
+from kvplan.cli.calibrate import calibrate
 from kvplan.cli.invocation import Invocation, invocation_of
+from kvplan.cli.measure import measure
+from kvplan.cli.read_log import read_log
+from kvplan.cli.read_metrics import read_metrics
 from kvplan.cli.size import size
+from kvplan.cli.validate import validate
 
 app = typer.Typer(
     name="kvplan",
@@ -26,6 +31,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("size")(size)
+app.command("read-log")(read_log)
+app.command("read-metrics")(read_metrics)
+app.command("validate")(validate)
+app.command("measure")(measure)
+app.command("calibrate")(calibrate)
 app.add_typer(models.app, name="models")
 app.add_typer(gpus.app, name="gpus")
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from kvplan.cli import flags
+from kvplan.cli import images as image_flags
 from kvplan.cli.invocation import invocation_of
 from kvplan.errors import UsageError, shown
 
 if TYPE_CHECKING:
+    from kvplan.cli.request import Request
     from kvplan.plan import Plan, Verdict
     from kvplan.reports.render import Format
 
@@ -28,7 +30,7 @@ _FORMATS_BY_ENDING: dict[str, Format] = {
 
 def size(  # noqa: PLR0913 - as many as the command has flags
     context: typer.Context,
-    model: flags.Model,
+    model: flags.SizedModel = None,
     *,
     gpu: flags.Gpu = None,
     engine: flags.Engine = "vllm",
@@ -44,6 +46,12 @@ def size(  # noqa: PLR0913 - as many as the command has flags
     gpus_per_node: flags.GpusPerNode = None,
     kv_budget: flags.KvBudget = None,
     option: flags.EngineOption = None,
+    images: image_flags.Images = None,
+    image_size: image_flags.ImageSize = None,
+    image_tokens: image_flags.ImageTokens = None,
+    from_command: flags.FromCommand = None,
+    emit: flags.Emit = None,
+    profile: flags.Profile = None,
     offline: flags.Offline = False,
     report_format: flags.ReportFormat = None,
     explain: flags.Explain = False,
@@ -53,16 +61,19 @@ def size(  # noqa: PLR0913 - as many as the command has flags
 
     Exit code: 0 it fits, 1 it does not, 2 a wrong argument, 3 facts could not be had, 4 refused.
     """
+    if model is None and from_command is None:
+        raise _no_model()
     device = _required(gpu)
     wanted = _format(report_format, output)
 
-    from kvplan import api
-    from kvplan.cli import arguments
+    from kvplan.cli import arguments, compare, emission
+    from kvplan.cli.request import Request
 
-    plan = api.size(
-        model,
-        device,
-        engine=engine,
+    several = compare.is_several(engine)
+    request = Request(
+        model=model,
+        gpu=device,
+        engine=engine if several else emission.engine_for(context, engine, model, emit),
         tp=arguments.parse_count("--tp", tp),
         pp=arguments.parse_count("--pp", pp),
         dp=arguments.parse_count("--dp", dp),
@@ -74,12 +85,111 @@ def size(  # noqa: PLR0913 - as many as the command has flags
         dtype=dtype,
         gpus_per_node=arguments.parse_optional_count("--gpus-per-node", gpus_per_node),
         kv_budget=arguments.parse_kv_budget(kv_budget or ()),
-        engine_options=arguments.parse_options(option or ()),
+        options={} if several else arguments.parse_options(option or ()),
+        images=image_flags.parse_images(images),
+        image_size=image_flags.parse_image_size(image_size),
+        image_tokens=arguments.parse_optional_count("--image-tokens", image_tokens),
+        profile=profile,
         offline=offline,
-        advice=wanted != "csv",
     )
-    _report(context, plan, wanted, explain=explain, output=output)
+    if several:
+        _only_one(emit=emit, from_command=from_command)
+        return compare.run(context, request, option or (), wanted, output)
+    remarks: tuple[str, ...] = ()
+    if from_command is not None:
+        request, remarks = _from_command(context, request, from_command)
+    plan = _plan(request, remarks, advice=emit is None and wanted != "csv")
+    if emit is not None:
+        _emit(context, plan, request, output)
+    else:
+        _report(context, plan, wanted, explain=explain, output=output)
     return _EXIT_CODES[plan.verdict]
+
+
+def _plan(request: Request, remarks: tuple[str, ...], *, advice: bool) -> Plan:
+    if request.model is None:
+        raise _no_model()
+    from kvplan import api
+
+    plan = api.size(
+        request.model,
+        request.gpu,
+        engine=request.engine,
+        tp=request.tp,
+        pp=request.pp,
+        dp=request.dp,
+        dcp=request.dcp,
+        context=request.context,
+        concurrency=request.concurrency,
+        weights=request.weights,
+        kv_dtype=request.kv_dtype,
+        dtype=request.dtype,
+        gpus_per_node=request.gpus_per_node,
+        kv_budget=request.kv_budget,
+        engine_options=dict(request.options),
+        images=request.images,
+        image_size=request.image_size,
+        image_tokens=request.image_tokens,
+        profile=request.profile,
+        offline=request.offline,
+        advice=advice,
+    )
+    if not remarks:
+        return plan
+    from kvplan.plan import Reason
+
+    said = tuple(Reason(code="command_line", message=remark) for remark in remarks)
+    return plan.model_copy(update={"reasons": (*plan.reasons, *said)})
+
+
+def _from_command(
+    context: typer.Context, request: Request, text: str
+) -> tuple[Request, tuple[str, ...]]:
+    """The request with what the command says, and what is to be said about it."""
+    from kvplan.cli import from_command
+    from kvplan.cli.request import onto
+
+    def is_given(name: str) -> bool:
+        field = "context_tokens" if name == "context" else name
+        source = context.get_parameter_source(field)
+        return source is not None and source.name == "COMMANDLINE"
+
+    command = from_command.read(text)
+    request, won = onto(request, command, is_given)
+    request = from_command.with_weights(request, command)
+    remarks = (*command.remarks, *won)
+    for remark in remarks:
+        invocation_of(context).remark(f"kvplan: {remark}")
+    return request, remarks
+
+
+def _emit(context: typer.Context, plan: Plan, request: Request, output: Path | None) -> None:
+    from kvplan.cli.emission import command_of
+    from kvplan.cli.output import write
+    from kvplan.reports.clean import clean
+    from kvplan.reports.headline import headline
+
+    if plan.verdict != "refused":
+        write(f"{command_of(plan, request)}\n", output)
+    name = "vLLM" if plan.engine.name == "vllm" else plan.engine.name
+    invocation_of(context).remark(clean(f"{name} {plan.engine.version}: {headline(plan)}"))
+
+
+def _only_one(*, emit: str | None, from_command: str | None) -> None:
+    """Commands start one engine."""
+    for flag, value in (("--emit", emit), ("--from-command", from_command)):
+        if value is not None:
+            raise UsageError(
+                f"{flag} is for one engine, not for several.", hint="Name one with --engine."
+            )
+
+
+def _no_model() -> UsageError:
+    return UsageError(
+        "MODEL is missing.",
+        hint="Name one, such as Qwen/Qwen3-8B, or give a command that does: --from-command"
+        " 'vllm serve ...'.",
+    )
 
 
 def _required(gpu: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kvplan.ledger import total
 from kvplan.plan import Capacity, KvPart, Plan, Reason
+from kvplan.reports.device_rows import hardware
 from kvplan.reports.figures import counted, parameters
 from kvplan.units import format_bytes, format_count
 
@@ -71,14 +72,10 @@ def _first_reason(plan: Plan) -> str:
     return plan.reasons[0].message if plan.reasons else "no reason was given."
 
 
-def _hardware(plan: Plan) -> str:
-    return f"{format_count(plan.gpu.count)} × {plan.gpu.id}"
-
-
 def _holding(plan: Plan, capacity: Capacity) -> str:
     verb = "holds" if plan.gpu.count == 1 else "hold"
     requests = counted(capacity.requests, "request")
-    return f"{_hardware(plan)} {verb} {requests} of {context_text(plan)} at once"
+    return f"{hardware(plan)} {verb} {requests} of {context_text(plan)} at once"
 
 
 def _wish(plan: Plan) -> str:
@@ -89,15 +86,24 @@ def _wish(plan: Plan) -> str:
 def _shortage(plan: Plan) -> str:
     asked = format_count(plan.workload.concurrency or 1)
     limit = "KV cache runs out first."
-    if limited_by_requests(plan):
+    slots = plan.reasons and plan.reasons[0].code in ("slots_full", "too_many_sequences")
+    if limited_by_requests(plan) or slots:
         limit = f"The engine's own limit on requests{_limit_option(plan)} binds, not memory."
-    elif plan.reasons and plan.reasons[0].code == "max_num_seqs":
-        limit = f"The engine's own limit on requests{_limit_option(plan)} binds first, then memory."
+    elif plan.reasons and plan.reasons[0].code in ("max_num_seqs", "batch_size"):
+        full = any(reason.code == "kv_cache_full" for reason in plan.reasons)
+        order = "binds first, then memory" if full else "binds, not memory"
+        limit = f"The engine's own limit on requests{_limit_option(plan)} {order}."
     return f"; {asked} were asked for. {limit}"
 
 
 def _limit_option(plan: Plan) -> str:
-    for name in ("max_num_seqs", "max_running_requests", "max_batch_size", "n_seq_max"):
+    for name in (
+        "max_num_seqs",
+        "max_running_requests",
+        "max_batch_size",
+        "n_seq_max",
+        "batch_size",
+    ):
         if name in plan.engine.options:
             return f" ({name} {plan.engine.options[name]})"
     return ""
@@ -105,9 +111,9 @@ def _limit_option(plan: Plan) -> str:
 
 def _not_even_one(plan: Plan, capacity: Capacity) -> str:
     if capacity.max_context <= 0:
-        return f"{_hardware(plan)} {_overfull(plan, capacity)}"
+        return f"{hardware(plan)} {_overfull(plan, capacity)}"
     return (
-        f"{_hardware(plan)} cannot hold one request of {context_text(plan)}; the longest that fits"
+        f"{hardware(plan)} cannot hold one request of {context_text(plan)}; the longest that fits"
         f" has {counted(capacity.max_context, 'token')}. KV cache runs out first."
     )
 

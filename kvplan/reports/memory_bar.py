@@ -52,6 +52,8 @@ def _cache_parts(plan: Plan) -> tuple[Part, ...]:
         return (Part("kv", "KV cache", pool),)
     asked = requests_per_replica(plan)
     held = plan.capacity.requests // plan.parallelism.dp
+    # llama.cpp has a cache for so many sequences, whatever more the memory would hold.
+    held = min(held, plan.engine.options.get("n_seq_max", held))
     if asked is None or plan.verdict != "fits":
         holds = f", holds {counted(held, 'request')}" if held else ""
         return (Part("kv", f"KV cache{holds}", pool),)

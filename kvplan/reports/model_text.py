@@ -15,6 +15,8 @@ from kvplan.reports.model_rows import cache_rows, weight_rows
 from kvplan.reports.text_console import INDENT, items, lay_out, spaced, table
 from kvplan.units import format_bytes, format_count
 
+_SHOWN_IMAGE = 1024  # pixels of a side
+
 
 def model_text(model: ModelSpec, *, context: int, width: int, color: bool, ascii_only: bool) -> str:
     """Layers, weights, what was filled in, and where all of it was read.
@@ -53,8 +55,21 @@ def _facts(model: ModelSpec) -> RenderableType:
         f"quantized: {model.quantization}" if model.quantization else "",
         f"cache prescribed: {model.kv_scheme}" if model.kv_scheme else "",
         f"longest context {longest}",
+        _image(model),
     )
     return Text(clean(" · ".join(fact for fact in facts if fact)))
+
+
+def _image(model: ModelSpec) -> str:
+    rule = model.images
+    if rule is None:
+        return ""
+    if rule.kind == "fixed":
+        return f"an image takes {counted(rule.tokens_each, 'token')}"
+    side, most = format_count(_SHOWN_IMAGE), rule.most()
+    limit = "" if most is None else f", at most {format_count(most)}"
+    tokens = counted(rule.tokens(_SHOWN_IMAGE, _SHOWN_IMAGE), "token")
+    return f"an image of {side} × {side} pixels takes {tokens}{limit}"
 
 
 def _caches(model: ModelSpec, context: int, *, ascii_only: bool) -> RenderableType:
@@ -119,6 +134,10 @@ def _lists(model: ModelSpec) -> Iterator[RenderableType]:
 def _sources(model: ModelSpec) -> Iterator[str]:
     revision = f", revision {model.revision}" if model.revision else ""
     yield f"configuration: {model.source}{revision}"
+    rule = model.images
+    if rule is not None:
+        assumed = f"; without preprocessor_config.json: {', '.join(rule.unstated)}"
+        yield f"tokens of an image: {rule.source}{assumed if rule.unstated else ''}"
     stated = model.checkpoint
     if stated is not None:
         figures = [

@@ -19,6 +19,8 @@ from kvplan.units import GIB, format_bytes, parse_bytes
 
 SCHEMA = "kvplan.gpu/1"
 _CUSTOM = "custom:"
+_HOST = "cpu:"
+_MOST_GPUS = 128
 _LIST = "`kvplan gpus list` shows all."
 # Names say little beyond this; longer input is a mistake.
 _LONGEST_NAME = 100
@@ -41,8 +43,8 @@ def find_gpu(name: str) -> GpuSpec:
 
     An id or alias wins; then the name that the driver prints; then a product without its memory
     (``L40S``, ``Apple M2 Max``); then the start of an id, with or without the memory at its end
-    (``A100 80GB``). ``auto`` reads this machine, and ``custom:48GiB`` is a device of exactly that
-    memory and nothing else.
+    (``A100 80GB``). ``auto`` reads this machine, ``custom:48GiB`` is a device of exactly that
+    memory and nothing else, and ``cpu:64GiB`` is the memory of a host.
 
     Raises:
         UnknownNameError: no device is called that.
@@ -55,6 +57,8 @@ def find_gpu(name: str) -> GpuSpec:
         return auto_gpu()
     if name.strip().casefold().startswith(_CUSTOM):
         return _custom(name.strip()[len(_CUSTOM) :])
+    if name.strip().casefold().startswith(_HOST):
+        return _host(name.strip()[len(_HOST) :])
     folded = fold(name) if len(name) <= _LONGEST_NAME else ""
     if not folded:
         raise _unknown(name)
@@ -69,6 +73,18 @@ def find_gpu(name: str) -> GpuSpec:
         if found:
             return _only(name, found)
     raise _unknown(name)
+
+
+def find_gpus(names: str) -> tuple[GpuSpec, ...]:
+    """Several devices of one machine: ``RTX 4090 + RTX 3060``, ``RTX 4090 + cpu:64GiB``.
+
+    Raises:
+        KvplanError: see `find_gpu`.
+    """
+    parts = names.split("+")
+    if len(parts) > _MOST_GPUS:
+        raise UsageError(f"Those are {len(parts):,} devices.", hint=f"At most {_MOST_GPUS}.")
+    return tuple(map(find_gpu, parts))
 
 
 def list_gpus() -> tuple[GpuSpec, ...]:
@@ -159,21 +175,36 @@ def _unknown(name: str) -> UnknownNameError:
 
 
 def _custom(size: str) -> GpuSpec:
-    memory = parse_bytes(size)
-    if memory < GIB:
-        raise UsageError(
-            f"A GPU has at least 1 GiB, and {size.strip()[:40]!r} is {format_bytes(memory)}.",
-            hint="Write the unit too: custom:48GiB.",
-        )
-    if size.strip()[-1].isdigit():
-        raise UsageError(
-            f"{size.strip()[:40]!r} is a memory without its unit.",
-            hint="Write custom:48GiB.",
-        )
     return GpuSpec(
         id=f"{_CUSTOM}{size.strip()}",
         name=f"a GPU with {size.strip()}",
         vendor="custom",
         architecture="unknown",
-        torch_total_gib=Fact(value=memory / GIB, source="given as the GPU's name"),
+        torch_total_gib=_given(size, "A GPU", _CUSTOM),
     )
+
+
+def _host(size: str) -> GpuSpec:
+    return GpuSpec(
+        id=f"{_HOST}{size.strip()}",
+        name=f"a host with {size.strip()}",
+        vendor="cpu",
+        architecture="unknown",
+        torch_total_gib=_given(size, "A host", _HOST),
+        shared_memory=True,
+    )
+
+
+def _given(size: str, what: str, prefix: str) -> Fact:
+    memory = parse_bytes(size)
+    if memory < GIB:
+        raise UsageError(
+            f"{what} has at least 1 GiB, and {size.strip()[:40]!r} is {format_bytes(memory)}.",
+            hint=f"Write the unit too: {prefix}48GiB.",
+        )
+    if size.strip()[-1].isdigit():
+        raise UsageError(
+            f"{size.strip()[:40]!r} is a memory without its unit.",
+            hint=f"Write {prefix}48GiB.",
+        )
+    return Fact(value=memory / GIB, source="given as the device's name")

@@ -14,6 +14,8 @@ NAME_ONE = "Name a GPU, like --gpu H100-SXM-80GB; `kvplan gpus list` shows all."
 
 # A card whose memory is further from its spec than this is another variant. ECC alone takes 6 %.
 _SAME_MEMORY = 0.1
+# ECC takes more of a card than drivers differ by.
+_ECC_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class Device:
         if self.instance:
             return self.gpu.name, self.instance.profile, self.instance.total_bytes
         return self.gpu.name, None, self.gpu.total_bytes
+
+    @property
+    def used_by_others(self) -> int:
+        """Bytes that other programs hold; 0 where the driver does not say."""
+        used = self.instance.used_bytes if self.instance else self.gpu.used_by_others
+        return used or 0
 
     @property
     def label(self) -> str:
@@ -61,7 +69,8 @@ def auto_spec(gpus: Sequence[DetectedGpu], cuda_visible_devices: str | None) -> 
     device = devices[0]
     if any(other.kind != device.kind for other in devices):
         raise _unlike(devices)
-    return _instance_spec(device, device.instance) if device.instance else _gpu_spec(device.gpu)
+    spec = _instance_spec(device, device.instance) if device.instance else _gpu_spec(device.gpu)
+    return spec.model_copy(update={"in_use": tuple(each.used_by_others for each in devices)})
 
 
 def _visible(gpus: Sequence[DetectedGpu], setting: str | None) -> list[Device]:
@@ -134,7 +143,7 @@ def _gpu_spec(gpu: DetectedGpu) -> GpuSpec:
         update={
             "driver_total_mib": memory,
             "torch_total_gib": _torch(bundled, memory),
-            "notes": (*base.notes, *_use_notes(gpu)),
+            "notes": (*base.notes, *_use_notes(gpu), *_ecc_notes(gpu, bundled, memory)),
         }
     )
 
@@ -165,6 +174,18 @@ def _use_notes(gpu: DetectedGpu) -> tuple[str, ...]:
     if not gpu.used_by_others:
         return ()
     return (f"{format_bytes(gpu.used_by_others)} of its memory is used by other programs now.",)
+
+
+def _ecc_notes(gpu: DetectedGpu, bundled: GpuSpec | None, memory: Fact) -> tuple[str, ...]:
+    """Where error correction is what makes the card smaller, or larger, than the bundled figure."""
+    if gpu.ecc is None or bundled is None or bundled.driver_total_mib is None:
+        return ()
+    usual = bundled.driver_total_mib.value
+    if abs(memory.value / usual - 1) < _ECC_SHARE:
+        return ()
+    state = "on" if gpu.ecc else "off"
+    given = f"the driver gives {memory.value:,.0f} MiB, the bundled figure is {usual:,.0f}"
+    return (f"ECC is {state}: {given}.",)
 
 
 def _read_memory(gpu: DetectedGpu, total_bytes: int) -> Fact:

@@ -164,6 +164,7 @@ def _instances(nvml: Any, handle: Any) -> tuple[MigInstance, ...]:
                 uuid=nvml.nvmlDeviceGetUUID(instance),
                 profile=profile[1] if profile else None,
                 total_bytes=memory.total if memory else None,
+                used_bytes=memory.used if memory else None,
             )
         )
     return tuple(found)

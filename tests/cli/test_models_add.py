@@ -63,7 +63,7 @@ def test_what_is_missing_is_said(kvplan: Command, folder: Path) -> None:
         "No revision is known.",
         "No size of the weight files is known.",
         "No number of parameters is stated.",
-        "The licence is not read: add it with its source.",
+        "No licence was found on the model's card: add it with its source.",
         "There are no safetensors files; the weights' size is computed from the configuration.",
     ]
     assert kvplan("-q", "models", "add", str(folder)).stderr == ""
@@ -85,6 +85,40 @@ def test_from_the_hub(kvplan: Command) -> None:
     assert done.returncode == 0, done.stderr
     assert f"source: org/tiny@{COMMIT}:config.json\nrevision: " in done.stdout
     assert "No id is known" not in done.stderr
+
+
+def test_the_licence_of_the_card(kvplan: Command) -> None:
+    card: dict[str, object] = {"cardData": {"license": "other", "license_name": "qwen-research"}}
+    repo = Repo(files={"config.json": json.dumps(CONFIG).encode()}, card=card)
+    with running({"org/tiny": repo}) as hub:
+        done = kvplan("models", "add", "org/tiny", variables={"HF_ENDPOINT": hub.url})
+    wanted = f'license:\n  value: qwen-research\n  source: "org/tiny@{COMMIT}, the model\'s card"\n'
+    assert done.stdout.endswith(wanted)
+    assert "licence" not in done.stderr
+
+
+def test_the_licence_of_a_folder(kvplan: Command, folder: Path) -> None:
+    (folder / "README.md").write_text(
+        "---\nlanguage: en\nlicense: apache-2.0  # ours\n---\n# Tiny\n"
+    )
+    done = kvplan("models", "add", str(folder))
+    assert 'license:\n  value: apache-2.0\n  source: "README.md of the folder"\n' in done.stdout
+    assert "licence" not in done.stderr
+
+
+def test_settings_for_images(kvplan: Command, folder: Path) -> None:
+    """Of the processor's file, what decides the tokens of an image; nothing for a text model."""
+    processor = {"min_pixels": 3136, "max_pixels": 1003520, "image_mean": [0.5], "patch_size": 14}
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    assert "processor" not in kvplan("models", "add", str(folder)).stdout
+    vision = {"depth": 2, "embed_dim": 64, "num_heads": 2, "hidden_size": 896}
+    config = {"model_type": "qwen2_vl", "text_config": CONFIG, "vision_config": vision}
+    (folder / "config.json").write_text(json.dumps(config))
+    done = kvplan("models", "add", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert (
+        "processor:\n  config:\n    max_pixels: 1003520\n  source: preprocessor_config.json\n"
+    ) in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ typedef struct {
 static const device H100 = {"NVIDIA H100 80GB HBM3", "GPU-11111111-aaaa", 9, 0, 81559, 469, 0, 1, 0, 0};
 static const device H100_BUSY = {"NVIDIA H100 80GB HBM3", "GPU-11111111-aaaa", 9, 0, 81559, 469, 20480, 1, 0, 2};
 static const device H100_TWIN = {"NVIDIA H100 80GB HBM3", "GPU-22222222-bbbb", 9, 0, 81559, 469, 0, 1, 0, 0};
+static const device H100_BUSY_TWIN = {"NVIDIA H100 80GB HBM3", "GPU-22222222-bbbb", 9, 0, 81559, 469, 30720, 1, 0, 1};
 static const device L4 = {"NVIDIA L4", "GPU-33333333-cccc", 8, 9, 23034, 465, 0, 1, -1, 0};
 static const device GB10 = {"NVIDIA GB10", "GPU-44444444-dddd", 12, 1, 0, 0, 0, -1, -1, 0};
 static const device A100 = {"NVIDIA A100-SXM4-40GB", "GPU-55555555-eeee", 8, 0, 40960, 600, 0, 1, 1, 0};
@@ -41,7 +42,7 @@ static const device MODDED = {"NVIDIA GeForce RTX 4090", "GPU-88888888-0000", 8,
 static const device INSTANCES[] = {
     {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", "MIG-aaaa", 8, 0, 4864, 0, 0, -1, -1, 0},
     {0},
-    {"NVIDIA A100-SXM4-40GB MIG 3g.20gb", "MIG-bbbb", 8, 0, 19968, 0, 0, -1, -1, 0},
+    {"NVIDIA A100-SXM4-40GB MIG 3g.20gb", "MIG-bbbb", 8, 0, 19968, 0, 4096, -1, -1, 0},
 };
 enum { SLOTS = sizeof INSTANCES / sizeof INSTANCES[0] };
 
@@ -55,6 +56,7 @@ static unsigned fill(const device **found) {
     if (is("busy")) { found[0] = &H100_BUSY; return 1; }
     if (is("unlike")) { found[0] = &H100; found[1] = &L4; return 2; }
     if (is("twins")) { found[0] = &H100; found[1] = &H100_TWIN; return 2; }
+    if (is("busy-twin")) { found[0] = &H100; found[1] = &H100_BUSY_TWIN; return 2; }
     if (is("gb10")) { found[0] = &GB10; return 1; }
     if (is("mig") || is("mig-empty")) { found[0] = &A100; return 1; }
     if (is("ecc-on")) { found[0] = &A6000_ECC; return 1; }

@@ -40,6 +40,7 @@ def test_figures_of_one_group_by_hand() -> None:
         "budget_low": None,
         "budget_high": None,
         "allocated_bytes": 800 * 2 * BLOCK,
+        "storage_bytes": None,
     }
     assert found.capacity.model_dump() == {
         "blocks": 800,
@@ -49,6 +50,7 @@ def test_figures_of_one_group_by_hand() -> None:
             {
                 "kind": "full",
                 "layers": 2,
+                "layer_indices": (0, 1),
                 "page_bytes": BLOCK,
                 "block_size": 16,
                 "blocks_per_request": 63,
@@ -70,12 +72,12 @@ def test_figures_of_two_groups_by_hand() -> None:
     found = answered(model, kv_budget=(GIB,), options={"max_num_batched_tokens": 200})
     windows = -(-(99 + 400) // 16) + 1
     assert [group.model_dump() for group in found.capacity.groups] == [
-        {"kind": kind, "layers": layers, "page_bytes": BLOCK, "block_size": 16,
-         "blocks_per_request": held, "padding_bytes": padding}
-        for kind, layers, held, padding in (
-            ("full", 2, 63, 0),
-            ("window", 2, windows, 0),
-            ("window", 1, windows, BLOCK),
+        {"kind": kind, "layers": len(indices), "layer_indices": indices, "page_bytes": BLOCK,
+         "block_size": 16, "blocks_per_request": held, "padding_bytes": padding}
+        for kind, indices, held, padding in (
+            ("full", (0, 2), 63, 0),
+            ("window", (1, 4), windows, 0),
+            ("window", (3,), windows, BLOCK),
         )
     ]  # fmt: skip
     assert found.kv.bytes_per_request == (63 + 2 * windows) * 2 * BLOCK
@@ -91,12 +93,25 @@ def test_the_smallest_block_is_the_block_size() -> None:
 
 
 def test_pages_of_one_size_may_be_blocks_of_two() -> None:
-    """64 tokens of a latent vector, 16 of 9 KV heads: 36,864 bytes each in 8 bits."""
+    """64 tokens of a latent vector are 36,864 bytes in 8 bits, of 9 KV heads four times that.
+
+    So a latent page of the same size has 256 tokens, and no byte is padding.
+    """
     model = toy(LatentCache(latent_dim=512, rope_dim=64), window(100, 9), attention_heads=36)
     capacity = answered(model, kv_budget=(GIB,), kv_dtype="fp8").capacity
-    assert [group.block_size for group in capacity.groups] == [64, 16]
-    assert {group.page_bytes for group in capacity.groups} == {64 * 576}
-    assert capacity.block_size == 16
+    assert [group.block_size for group in capacity.groups] == [256, 64]
+    assert {group.page_bytes for group in capacity.groups} == {64 * 9 * 256} == {256 * 576}
+    assert {group.padding_bytes for group in capacity.groups} == {0}
+    assert capacity.block_size == 64
+
+
+def test_what_pads_a_page_is_padding_too() -> None:
+    """Windows of 24,576 bytes a block beside full layers of 65,536: four to a group, padded."""
+    model = toy(*[full()] * 4, *[window(100, 3, 128)] * 4, attention_heads=24)
+    groups = answered(model, kv_budget=(GIB,)).capacity.groups
+    assert [(of.kind, of.page_bytes, of.padding_bytes) for of in groups] == [
+        ("full", 65_536, 0), ("window", 65_536, 4 * (65_536 - 24_576))
+    ]  # fmt: skip
 
 
 def test_figures_are_those_of_the_fullest_stage() -> None:
@@ -174,13 +189,13 @@ def test_too_little_for_the_weights_does_not_fit() -> None:
         ({"kv_budget": (GIB,)}, ["kv_cache", "budget_rest"]),
         (
             {"options": {"kv_cache_memory_bytes": GIB}},
-            ["weights.mlp", "activation_peak", "non_torch", "cuda_graphs", "kv_cache",
-             "cuda_context", "unused"],
+            ["weights.mlp", "activation_peak", "compilation", "non_torch", "cuda_graphs",
+             "kv_cache", "cuda_context", "unused"],
         ),
         (
             {},
-            ["weights.mlp", "activation_peak", "non_torch", "cuda_graphs", "kv_cache",
-             "budget_rest", "cuda_context", "outside_unused"],
+            ["weights.mlp", "activation_peak", "compilation", "non_torch", "cuda_graphs",
+             "kv_cache", "budget_rest", "cuda_context", "outside_unused"],
         ),
         (
             {"kv_budget": (GIB,), "options": {"kv_cache_memory_bytes": 2 * GIB}},

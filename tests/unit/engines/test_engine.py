@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 from real_models import GIB, device, full, real, toy, window
 
-from kvplan.engines.base import Setup
-from kvplan.engines.vllm.engine import Vllm, VllmDeployment, compute_dtype
+from kvplan.engines.base import Figures, Setup
+from kvplan.engines.vllm.deployment import VllmDeployment
+from kvplan.engines.vllm.engine import Vllm
+from kvplan.engines.vllm.frame import compute_dtype
 from kvplan.engines.vllm.history import NEWEST
 from kvplan.errors import EngineRefusesError, NotModelledError, UsageError
 from kvplan.hardware import Fact, GpuSpec
-from kvplan.models.caches import LatentCache
+from kvplan.models.caches import (
+    ChunkedCache,
+    CrossCache,
+    LatentCache,
+    RecurrentCache,
+    StateTensor,
+)
 from kvplan.models.formats import Dtype
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import Weight
@@ -283,12 +291,13 @@ def test_the_longest_length_that_is_searched(
 
 
 def test_short_requests_make_small_batches() -> None:
-    """Two requests of three tokens are six; a model of no stated length counts as one token."""
+    """Two requests of three tokens are six; a model of no stated length counts as 2,048."""
     two = prepared(context=3, options={"max_num_seqs": 2})
     assert two.settings.max_num_batched_tokens == 6
     assert prepared(options={"max_num_seqs": 2}).settings.max_num_batched_tokens == 8192
-    silent = prepared(toy(full(), max_context=None))
-    assert silent.settings.max_num_batched_tokens == 1024
+    silent = toy(full(), max_context=None)
+    assert prepared(silent).settings.max_num_batched_tokens == 8192
+    assert prepared(silent, options={"max_num_seqs": 2}).settings.max_num_batched_tokens == 4096
 
 
 def test_replicas_multiply_requests_and_nothing_else() -> None:
@@ -424,7 +433,9 @@ def test_more_blocks_than_there_is_memory_do_not_start() -> None:
 
 def test_the_poorest_stage_decides_whether_a_given_pool_fits() -> None:
     # The last stage also has the sampler's peak.
-    made = prepared(toy(*[full()] * 4), pp=2, options={"kv_cache_memory_bytes": 78 * GIB})
+    made = prepared(
+        toy(*[full()] * 4, vocab_size=500_000), pp=2, options={"kv_cache_memory_bytes": 78 * GIB}
+    )
     assert made.stages is not None
     pool = made.blocks * made.pool.stage_block_bytes[0]
     lefts = [rank.device.total - rank.spent - rank.beside - pool for rank in made.stages]
@@ -435,6 +446,120 @@ def test_the_poorest_stage_decides_whether_a_given_pool_fits() -> None:
 def test_models_without_a_cache_are_refused() -> None:
     with pytest.raises(NotModelledError, match="no attention cache"):
         prepared(toy(None, None))
+
+
+def held(made: VllmDeployment, length: int) -> list[tuple[str, int, int]]:
+    """Kind, layers and blocks of a request for each group."""
+    pool = made.pool
+    return [(of.page.kind, of.layers, pool.group_blocks(of, length)) for of in pool.groups]
+
+
+STATE = RecurrentCache(states=(StateTensor(name="ssm", shape=(16, 64, 64)),))
+CROSS = CrossCache(kv_heads=8, head_dim=64, head_dim_v=64, source_tokens=1500)
+
+
+def test_ranks_do_not_share_windows() -> None:
+    """Kept whole, a window is shared like the rest: 1,600 tokens are 50 blocks of two ranks."""
+    both = {"tp": 8, "dcp": 2, "kv_budget": (GIB,)}
+    mixed = toy(full(1), window(100, 1))
+    whole = {"disable_hybrid_kv_cache_manager": True}
+    assert held(prepared(mixed, options=whole, **both), 1600) == [("full", 2, 50)]
+    for model in (mixed, toy(window(100, 1)), real("deepseek-v4-default")):
+        with pytest.raises(EngineRefusesError, match="context parallelism for windowed") as raised:
+            prepared(model, **both)
+        assert raised.value.hint is not None
+        assert raised.value.hint.startswith("Leave out --dcp; beside full layers")
+        assert prepared(model, tp=8, kv_budget=(GIB,)).pool.dcp == 1
+
+
+def test_models_of_states_alone_are_planned() -> None:
+    """131,072 bytes a layer: 1 GiB holds 4,096 blocks of two; a request holds one at any length.
+
+    Prefix caching is off for such a model; on, it holds two.
+    """
+    made = prepared(toy(STATE, STATE), kv_budget=(GIB,))
+    assert held(made, 8192) == [("recurrent", 2, 1)]
+    assert (made.blocks, made.longest_context()) == (4096, 8192)
+    assert made.figures(8192).max_concurrency == 4096.0
+    assert made.figures(8192).tokens == 4096 * 8192
+    assert made.pool.growth(100, 0) == 0.0
+    caching = {"enable_prefix_caching": True}
+    assert held(prepared(toy(STATE), kv_budget=(GIB,), options=caching), 10) == [
+        ("recurrent", 1, 2)
+    ]
+
+
+def test_models_of_windows_alone_are_planned() -> None:
+    """99 + 16,384 tokens are 1,031 blocks and one more; a shorter request holds what it has."""
+    made = prepared(toy(window(100), window(100)), kv_budget=(GIB,), context=100_000)
+    assert held(made, 100_000) == [("window", 2, 1032)]
+    assert held(made, 1000) == [("window", 2, 64)]
+    assert made.longest_context() == 100_000
+
+
+def test_encoder_decoders_are_planned() -> None:
+    """Batches of 8,192 tokens since 0.11; 0.10 took the 1,500 of the encoder: 94 blocks."""
+    model = toy(full(8, 64), CROSS)
+    assert held(prepared(model, kv_budget=(GIB,)), 448) == [("full", 1, 28), ("cross", 1, 512)]
+    older = prepared(model, kv_budget=(GIB,), version="0.10.2")
+    assert held(older, 448) == [("full", 1, 28), ("cross", 1, 94)]
+
+
+def test_v0_keeps_every_window_whole_and_has_no_null_block() -> None:
+    mixed = toy(full(), window(100), window(100))
+    for version, options in (("0.7.3", {}), ("0.9.2", {"use_v1": False})):
+        made = prepared(mixed, version=version, kv_budget=(10 * 3 * 65_536,), options=options)
+        assert held(made, 160) == [("full", 3, 10)]
+        assert made.figures(160) == Figures(
+            blocks=10, tokens=160, max_concurrency=1.0, max_context=160, requests=1, starts=True
+        )
+    with pytest.raises(NotModelledError, match="in vLLM's V0 engine"):
+        prepared(toy(STATE), version="0.7.3")
+
+
+def test_0_8_has_one_group_and_refuses_what_cannot_share_it() -> None:
+    made = prepared(toy(full(), window(100)), version="0.8.5", kv_budget=(GIB,))
+    assert held(made, 1600) == [("full", 2, 100)]
+    with pytest.raises(EngineRefusesError, match="one block table"):
+        prepared(toy(full(), STATE), version="0.8.5", kv_budget=(GIB,))
+
+
+@pytest.mark.parametrize(
+    ("version", "groups"),
+    [
+        ("0.9.2", [("full", 2, 4)]),
+        ("0.10.0", [("full", 1, 4), ("chunked", 1, 4)]),
+        ("0.10.1", [("full", 2, 4)]),
+        ("0.13.0", [("full", 2, 4)]),
+        ("0.14.0", [("full", 1, 4), ("chunked", 1, 4)]),
+    ],
+)
+def test_chunks_were_kept_whole_by_default_for_a_while(
+    version: str, groups: list[tuple[str, int, int]]
+) -> None:
+    chunk = ChunkedCache(kv_heads=8, head_dim=128, head_dim_v=128, chunk=8192)
+    assert held(prepared(toy(full(), chunk), version=version, kv_budget=(GIB,)), 64) == groups
+
+
+def test_a_draft_joins_the_groups_on_the_last_stage() -> None:
+    """Three layers and one module over two stages: two and one, and the module with the last."""
+    draft = toy(full(), draft="MTP")
+    options = {"speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}
+    made = prepared(toy(*[full()] * 3), draft=draft, options=options, pp=2, kv_budget=(GIB,))
+    (only,) = made.pool.groups
+    assert (only.indices, only.stage_bytes) == ((0, 1, 2, 3), (2 * 65_536, 2 * 65_536))
+    with pytest.raises(UsageError, match="asks for a draft"):
+        prepared(toy(full()), options=options)
+    with pytest.raises(EngineRefusesError, match="--tp 8: it neither divides the 3 KV heads"):
+        prepared(toy(full()), draft=toy(full(3), draft="MTP"), options=options, tp=8)
+
+
+def test_compressed_caches_need_packing() -> None:
+    model = real("deepseek-v4-default")
+    assert len(prepared(model, kv_budget=(GIB,)).pool.groups) > 1
+    with pytest.raises(NotModelledError, match=r"before 0\.27 groups compressed") as raised:
+        prepared(model, kv_budget=(GIB,), version="0.26.0")
+    assert raised.value.hint == f"Plan for a newer release, for example vllm=={NEWEST}."
 
 
 def test_real_devices_are_planned_for() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvplan.engines.vllm.kv_dtypes import KNOWN, resolve
+from kvplan.engines.vllm.kv_dtypes import KNOWN, SPARSE_CELLS, resolve
 from kvplan.errors import EngineRefusesError, NotModelledError, UnknownNameError
 from kvplan.models.formats import Dtype
 
@@ -23,6 +23,12 @@ CELLS = [
     ("fp8_per_token_head", "bfloat16", 264),
     ("int4_per_token_head", "bfloat16", 136),
     ("nvfp4", "bfloat16", 144),  # half a byte an element, one scale byte every 16
+    ("nvfp4_4over6", "bfloat16", 144),
+    # Packed keys (with a norm of 2 bytes below 8 bits), packed values with scale and zero point.
+    ("turboquant_k8v4", "bfloat16", 128 + 64 + 4),
+    ("turboquant_4bit_nc", "bfloat16", 64 + 2 + 64 + 4),
+    ("turboquant_k3v4_nc", "bfloat16", 48 + 2 + 64 + 4),
+    ("turboquant_3bit_nc", "bfloat16", 48 + 2 + 48 + 4),
 ]
 
 
@@ -31,7 +37,8 @@ def test_the_cell_of_a_type(asked: str, dtype: Dtype, cell: int) -> None:
     name, kv = resolve(asked, dtype, None)
     assert kv.cell_bytes(128, 128) == cell
     assert name == (dtype if asked == "auto" else asked)
-    assert kv.name == ("fp8" if name.startswith(("fp8_e4", "fp8_e5")) else name)
+    plain = {"fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "nvfp4_4over6": "nvfp4"}
+    assert kv.name == plain.get(name, name)
     assert kv.source
 
 
@@ -59,15 +66,39 @@ def test_a_plain_type_other_than_the_models_is_refused(asked: str, dtype: Dtype)
     assert it.value.hint == "Leave --kv-dtype at auto, or use fp8."
 
 
+def test_a_packed_cell_is_rounded_to_two_bytes() -> None:
+    """Heads of 40: keys of 3 bits take 15 + 2 bytes and values 15 + 4; of 4 bits 20 + 2 + 24."""
+    assert resolve("turboquant_3bit_nc", "bfloat16", None)[1].cell_bytes(40, 40) == 36
+    assert resolve("turboquant_4bit_nc", "bfloat16", None)[1].cell_bytes(40, 40) == 46
+    # 8-bit keys of 41 and 4-bit values: 41 + 21 + 4 = 66; of 43: 43 + 22 + 4 = 69, so 70.
+    assert resolve("turboquant_k8v4", "bfloat16", None)[1].cell_bytes(41, 41) == 66
+    assert resolve("turboquant_k8v4", "bfloat16", None)[1].cell_bytes(43, 43) == 70
+
+
+def test_keys_and_values_are_packed_each_in_its_own_bits() -> None:
+    """128 elements of 3 bits and 2 bytes; 64 of 4 bits and 4 bytes."""
+    kv = resolve("turboquant_k3v4_nc", "bfloat16", None)[1]
+    assert kv.cell_bytes(128, 64) == 48 + 2 + 32 + 4
+    assert resolve("turboquant_k8v4", "bfloat16", None)[1].cell_bytes(128, 64) == 128 + 32 + 4
+
+
+@pytest.mark.parametrize(("asked", "cell"), [("fp8_ds_mla", 656), ("nvfp4_ds_mla", 352)])
+def test_cells_that_kernels_prescribe_as_a_whole(asked: str, cell: int) -> None:
+    """512 bytes of fp8, 16 of scales, 64 positions in bf16; and the FP4 sibling."""
+    assert SPARSE_CELLS[asked] == cell
+    name, kv = resolve(asked, "bfloat16", None)
+    assert (name, kv.bits_k) == (asked, 8)
+    assert SPARSE_CELLS["fp8_ds_mla"] == 512 + 16 + 2 * 64
+
+
 @pytest.mark.parametrize(
-    "asked",
-    ["turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc",
-     "nvfp4_4over6", "fp8_ds_mla", "nvfp4_ds_mla"],
-)  # fmt: skip
+    "asked", ["ultraquant_4bit", "octave_k3v4", "octave_k3v3", "octave_k3v3_compact"]
+)
 def test_a_type_to_come_is_refused_by_name(asked: str) -> None:
     with pytest.raises(NotModelledError, match=f"does not size vLLM's {asked} cache") as raised:
         resolve(asked, "bfloat16", None)
     assert raised.value.hint == "Use auto or fp8."
+    assert asked not in KNOWN
 
 
 SOME = "It has auto, float32, bfloat16, float16, fp8, fp8_e4m3, fp8_e5m2 and others."

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from real_models import GIB, device, full, real, toy
 
 from kvplan.engines.base import Setup
+from kvplan.engines.vllm.calibration import Interval
+from kvplan.engines.vllm.coverage import Coverage
 from kvplan.engines.vllm.engine import Vllm
 from kvplan.engines.vllm.ledgers import Cut, fixed_pool_ledger, full_ledger, given_ledger
 from kvplan.engines.vllm.memory import RankMemory
@@ -45,6 +47,8 @@ def rank() -> RankMemory:
         outside=(draft("cuda_context", "outside", GIB),),
         requested=72 * GIB,
         available=50 * GIB,
+        interval=Interval(low=0.5, high=0.5, n=1),
+        coverage=Coverage(factor=1, beyond=()),
     )
 
 

@@ -124,8 +124,19 @@ def test_experts_in_mxfp4_are_padded_for_the_kernels(sm: tuple[int, int]) -> Non
 
 def test_hopper_has_kernels_without_padding_since_0_11() -> None:
     assert lines(experts(), at=(0, 10, 2)) == padding(2880, 2944)
-    assert lines(experts(), at=(0, 11)) == {}
+    assert "weights.expert_padding" not in lines(experts(), at=(0, 11))
     assert lines(experts(), at=(0, 11), sm=(10, 0)) == padding(2880, 2944)
+    assert lines(experts(), at=(0, 25)) == {}
+
+
+@pytest.mark.parametrize("at", [(0, 11), (0, 14, 1), (0, 24)])
+def test_hoppers_kernels_kept_the_files_scales(at: Version) -> None:
+    """64 experts on layers of three matrices, a byte for 32 elements."""
+    scales = 64 * 3 * 2880 * 2880 // 32
+    assert lines(experts(), at=at) == {"weights.kept_scales": scales}
+    assert lines(experts(), at=at, tp=4) == {"weights.kept_scales": scales // 4}
+    assert lines(experts(), at=at, layers=(0, 1)) == {"weights.kept_scales": scales // 2}
+    assert lines(experts(FP8), at=at) == {}
 
 
 def test_whole_tiles_and_other_formats_need_no_padding() -> None:

@@ -11,7 +11,8 @@ from real_models import GIB, device, full, real, toy, window
 from kvplan.engines.base import Setup
 from kvplan.engines.vllm.engine import Vllm, VllmDeployment
 from kvplan.engines.vllm.groups import pipeline_stages
-from kvplan.engines.vllm.memory import RankMemory, identifier, requested_bytes
+from kvplan.engines.vllm.memory import RankMemory, requested_bytes
+from kvplan.engines.vllm.weight_lines import identifier
 from kvplan.ledger import Draft
 from kvplan.models.caches import LatentCache
 from kvplan.models.formats import PLAIN, NumberFormat

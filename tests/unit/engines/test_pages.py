@@ -1,267 +1,80 @@
-"""Layer caches → vLLM's pages; heads that divide; blocks one request holds."""
+"""One layer's page: other blocks, padding, windows kept whole; blocks one request holds."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
+import slow_vllm
 from hypothesis import given
 from hypothesis import strategies as st
-from real_models import full, real, toy, window
+from layer_stacks import KINDS, specs
 
-from kvplan.engines.vllm.history import rules_for
-from kvplan.engines.vllm.kv_dtypes import resolve
 from kvplan.engines.vllm.pages import (
     Kind,
-    PageContext,
     PageSpec,
+    Sides,
+    as_counted,
     blocks_held,
-    check_heads,
-    kv_heads,
-    layer_pages,
+    shared_by,
     still_grows,
 )
-from kvplan.errors import EngineRefusesError, NotModelledError
-from kvplan.models.caches import (
-    ChunkedCache,
-    CrossCache,
-    FullCache,
-    IndexerCache,
-    LatentCache,
-    LayerCache,
-    RecurrentCache,
-    SharedCache,
-    StateTensor,
-)
-from kvplan.models.spec import Layer, ModelSpec
 
-ADA, HOPPER, BLACKWELL = (8, 9), (9, 0), (10, 0)
-MLA = LatentCache(latent_dim=512, rope_dim=64)
-INDEXER = IndexerCache(head_dim=128)
+# 16 tokens of 48 bytes; 32 bytes of the page are padding.
+PADDED = PageSpec("window", 16, 800, 128, Sides(2, 32, 16), extra=2, padding=32)
+FULL = PageSpec("full", 16, 768, sides=Sides(2, 32, 16))
 
 
-def context(kv_dtype: str = "auto", **changes: Any) -> PageContext:
-    name, kv = resolve(kv_dtype, "bfloat16", None)
-    plain = PageContext(
-        kv_dtype=name,
-        kv=kv,
-        tp=1,
-        dcp=1,
-        sm=HOPPER,
-        block_size=None,
-        dtype="bfloat16",
-        rules=rules_for("0.33.0"),
-        kept_whole=False,
-    )
-    return replace(plain, **changes)
-
-
-def page(cache: LayerCache, kv_dtype: str = "auto", **changes: Any) -> PageSpec:
-    ((only,),) = layer_pages(toy(cache), context(kv_dtype, **changes))
-    return only
-
-
-# A page of regular attention: block × KV heads of the rank × (keys + values) × bytes an element.
 @pytest.mark.parametrize(
-    ("kv_dtype", "changes", "block", "size"),
+    ("block", "page", "padding"),
     [
-        ("auto", {}, 16, 16 * 8 * 256 * 2),
-        ("auto", {"block_size": 64}, 64, 64 * 8 * 256 * 2),
-        ("auto", {"tp": 4}, 16, 16 * 2 * 256 * 2),
-        ("auto", {"tp": 8}, 16, 16 * 1 * 256 * 2),
-        ("auto", {"tp": 32}, 16, 16 * 1 * 256 * 2),  # replicated, not split
-        ("fp8", {}, 16, 16 * 8 * 256),
-        ("fp8", {"sm": ADA}, 16, 16 * 8 * 256),
-        ("int8_per_token_head", {}, 16, 16 * 8 * (256 + 8)),
-        ("int4_per_token_head", {}, 16, 16 * 8 * (128 + 8)),
-        ("nvfp4", {"sm": BLACKWELL}, 16, 16 * 8 * (128 + 16)),
+        (16, 800, 32),
+        (8, 800, 416),  # 384 bytes of tokens in the same page
+        (17, 816, 0),  # 17 × 48 take more than the padded page: none is left
+        (32, 1536, 0),
     ],
 )
-def test_a_page_of_regular_attention(
-    kv_dtype: str, changes: dict[str, Any], block: int, size: int
-) -> None:
-    assert page(full(), kv_dtype, **changes) == PageSpec("full", block, size)
-    assert page(window(1000), kv_dtype, **changes) == PageSpec("window", block, size, 1000)
-    chunk = ChunkedCache(kv_heads=8, head_dim=128, head_dim_v=128, chunk=8192)
-    assert page(chunk, kv_dtype, **changes) == PageSpec("chunked", block, size, 8192)
+def test_a_padded_page_in_other_blocks(block: int, page: int, padding: int) -> None:
+    other = PADDED.with_block_size(block)
+    assert (other.block_size, other.page_bytes, other.padding) == (block, page, padding)
+    assert other.used_bytes == 48 * block
+    assert (other.kind, other.span, other.extra, other.sides) == ("window", 128, 2, PADDED.sides)
 
 
-# A latent page has one vector a token, however many ranks there are.
-@pytest.mark.parametrize(
-    ("kv_dtype", "sm", "block", "cell"),
-    [
-        ("auto", HOPPER, 16, 1152),
-        ("fp8", HOPPER, 64, 576),
-        ("auto", BLACKWELL, 32, 1152),
-        ("fp8", BLACKWELL, 32, 576),
-        ("auto", ADA, 16, 1152),
-    ],
-)
-@pytest.mark.parametrize("tp", [1, 8])
-def test_a_page_of_latent_attention(
-    kv_dtype: str, sm: tuple[int, int], block: int, cell: int, tp: int
-) -> None:
-    assert page(MLA, kv_dtype, sm=sm, tp=tp) == PageSpec("latent", block, block * cell)
+@pytest.mark.parametrize(("block", "page"), [(8, 384), (16, 768), (64, 3072)])
+def test_a_page_without_padding_in_other_blocks(block: int, page: int) -> None:
+    assert FULL.with_block_size(block) == PageSpec("full", block, page, sides=FULL.sides)
 
 
-@pytest.mark.parametrize(
-    ("kv_dtype", "sm", "cell"),
-    [
-        ("auto", HOPPER, 1152),
-        ("fp8", HOPPER, 656),
-        ("auto", BLACKWELL, 1152),
-        ("fp8", BLACKWELL, 576),
-    ],
-)
-def test_sparse_latent_attention_has_an_indexer_beside_it(
-    kv_dtype: str, sm: tuple[int, int], cell: int
-) -> None:
-    model = toy(MLA, layers=(Layer(caches=(INDEXER, MLA)),))
-    assert layer_pages(model, context(kv_dtype, sm=sm)) == (
-        (PageSpec("indexer", 64, 64 * 132), PageSpec("latent", 64, 64 * cell)),
-    )
+def test_a_page_is_padded_to_any_size_once() -> None:
+    assert FULL.padded_to(1000) == PageSpec("full", 16, 1000, sides=FULL.sides, padding=232)
+    assert FULL.padded_to(1000).padded_to(1001).padding == 233
+    assert FULL.padded_to(1000).used_bytes == 768
+    assert FULL.padded_to(768) == FULL
 
 
-def test_ranks_share_sparse_latent_requests_on_hopper_only_in_8_bits() -> None:
-    model = toy(MLA, layers=(Layer(caches=(INDEXER, MLA)),))
-    with pytest.raises(EngineRefusesError, match="sparse MLA with a cache that is not fp8") as it:
-        layer_pages(model, context(dcp=2))
-    assert it.value.hint == "Use --kv-dtype fp8, or leave out --dcp."
-    for fine in (context("fp8", dcp=2), context(dcp=1), context(dcp=2, sm=BLACKWELL)):
-        assert layer_pages(model, fine)[0][1].block_size == 64
-    assert page(MLA, dcp=2) == page(MLA)
+def test_a_window_kept_whole_forgets_its_length() -> None:
+    whole = PageSpec("full", 32, 1536, sides=PADDED.sides)
+    assert PADDED.kept_whole(32) == whole
+    assert PageSpec("chunked", 16, 768, 8192, PADDED.sides).kept_whole(32) == whole
+    assert PageSpec("latent_window", 64, 576, 128).kept_whole(128) == PageSpec("latent", 128, 1152)
 
 
-def test_a_latent_layer_without_an_indexer_is_not_sparse() -> None:
-    assert page(MLA, "fp8").page_bytes == 64 * 576 != 64 * 656
+def test_a_release_may_take_a_value_to_be_as_long_as_its_key() -> None:
+    """16 tokens of 32 + 32 bytes, and the padding stays."""
+    twice = PADDED.with_keys_twice()
+    assert (twice.page_bytes, twice.padding, twice.sides) == (1056, 32, Sides(2, 32, 32))
+    assert FULL.with_keys_twice().page_bytes == 16 * 64
+    equal = PageSpec("full", 16, 1024, sides=Sides(2, 32, 32))
+    assert equal.with_keys_twice() is equal
+    latent = PageSpec("latent", 16, 1024)
+    assert latent.with_keys_twice() is latent
 
 
-@pytest.mark.parametrize(
-    ("architecture", "kind", "cell"),
-    [("MiniCPM3ForCausalLM", "full", 2 * 2 * 40 * 96), ("Other", "latent", 2 * 288)],
-)
-def test_a_latent_vector_is_unpacked_where_vllm_has_no_kernel(
-    architecture: str, kind: str, cell: int
-) -> None:
-    unpacked = FullCache(kv_heads=40, head_dim=96, head_dim_v=96)
-    latent = LatentCache(latent_dim=256, rope_dim=32, unpacked=unpacked)
-    ((spec,),) = layer_pages(toy(latent, architecture=architecture), context())
-    assert (spec.kind, spec.page_bytes) == (kind, spec.block_size * cell)
-
-
-def test_layers_keep_their_order_and_shared_ones_have_no_page() -> None:
-    shared = SharedCache(layer=0)
-    model = toy(full(), window(10), shared, None, full(), window(10))
-    kinds = [[spec.kind for spec in layer] for layer in layer_pages(model, context())]
-    assert kinds == [["full"], ["window"], [], [], ["full"], ["window"]]
-
-
-@pytest.mark.parametrize(
-    "cache",
-    [
-        RecurrentCache(states=(StateTensor(name="ssm", shape=(4, 4)),)),
-        CrossCache(kv_heads=8, head_dim=64, head_dim_v=64, source_tokens=1500),
-    ],
-)
-def test_caches_that_are_not_modelled_are_refused_by_name(cache: LayerCache) -> None:
-    with pytest.raises(NotModelledError, match=f"paging of {cache.kind} caches") as raised:
-        page(cache)
-    assert raised.value.hint == "Full, window, chunked and latent attention are modelled."
-
-
-@pytest.mark.parametrize(("architecture", "span"), [("Cohere2ForCausalLM", 4097), ("Other", 4096)])
-def test_cohere2_asks_for_one_more_token(architecture: str, span: int) -> None:
-    model = toy(window(4096), architecture=architecture)
-    assert layer_pages(model, context())[0][0].span == span
-
-
-@pytest.mark.parametrize("kv_dtype", ["fp8", "fp8_e5m2", "int8_per_token_head"])
-@pytest.mark.parametrize("sm", [ADA, HOPPER, BLACKWELL])
-def test_falcon_ignores_the_cache_type(kv_dtype: str, sm: tuple[int, int]) -> None:
-    model = real("falcon-7b")
-    assert model.architecture == "FalconForCausalLM"
-    asked = layer_pages(model, context(kv_dtype, sm=sm))
-    assert asked == layer_pages(model, context("auto", sm=sm))
-    other = model.model_copy(update={"architecture": "LlamaForCausalLM"})
-    assert layer_pages(other, context(kv_dtype, sm=sm)) != asked
-
-
-# Keys of 192 and values of 128, as in no model that kvplan reads yet.
-@pytest.mark.parametrize(
-    ("version", "kept_whole", "whole", "windowed"),
-    [
-        ("0.13.0", False, 384, 384),
-        ("0.14.0", False, 320, 384),
-        ("0.19.1", False, 320, 384),
-        ("0.20.0", False, 320, 320),
-        ("0.20.0", True, 320, 384),
-        ("0.21.0", True, 320, 320),
-        ("0.33.0", False, 320, 320),
-    ],
-)
-def test_releases_that_take_a_value_to_be_as_long_as_its_key(
-    version: str, *, kept_whole: bool, whole: int, windowed: int
-) -> None:
-    changes = {"rules": rules_for(version), "kept_whole": kept_whole}
-    assert page(full(4, 192, 128), **changes).page_bytes == 16 * 4 * whole * 2
-    assert page(window(128, 4, 192, 128), **changes).page_bytes == 16 * 4 * windowed * 2
-    assert page(full(4, 128, 128), **changes).page_bytes == 16 * 4 * 256 * 2
-
-
-def test_unequal_keys_and_values_have_no_8_bit_backend_on_blackwell() -> None:
-    with pytest.raises(EngineRefusesError, match="no fp8 backend for unequal") as raised:
-        page(full(4, 192, 128), "fp8", sm=BLACKWELL)
-    assert raised.value.hint == "Use --kv-dtype auto."
-    assert page(full(4, 192, 128), "fp8").page_bytes == 16 * 4 * 320
-    assert page(full(4, 192, 128), sm=BLACKWELL).page_bytes == 16 * 4 * 640
-    assert page(full(4, 128, 128), "fp8", sm=BLACKWELL).page_bytes == 16 * 4 * 256
-
-
-@pytest.mark.parametrize(
-    ("heads", "per_layer", "tp", "fine"),
-    [
-        (32, 8, 1, True),
-        (32, 8, 8, True),
-        (32, 8, 16, True),  # replicated twice
-        (32, 8, 32, True),
-        (32, 8, 3, False),
-        (40, 10, 2, True),
-        (40, 10, 4, False),  # phi-4
-        (40, 10, 8, False),
-        (40, 10, 5, True),
-        (40, 10, 20, True),
-        (71, 1, 2, False),
-        (71, 1, 71, True),
-        (24, 8, 6, False),
-    ],
-)
-def test_heads_must_divide(heads: int, per_layer: int, tp: int, *, fine: bool) -> None:
-    model = toy(full(per_layer), attention_heads=heads)
-    if fine:
-        check_heads(model, tp)
-        return
-    with pytest.raises(EngineRefusesError, match=f"vLLM refuses --tp {tp}: ") as raised:
-        check_heads(model, tp)
-    assert raised.value.hint is not None
-    assert raised.value.hint.startswith("Use --tp 1")
-
-
-def test_the_refusal_says_which_heads_and_what_would_do() -> None:
-    with pytest.raises(EngineRefusesError, match="32 attention heads do not divide") as raised:
-        check_heads(toy(full(8)), 3)
-    assert raised.value.hint == "Use --tp 1 or 2 or 4 or 8 or 16."
-    with pytest.raises(EngineRefusesError, match="divides the 10 KV heads nor is") as raised:
-        check_heads(real("phi-4"), 4)
-    assert raised.value.hint == "Use --tp 1 or 2."
-
-
-def test_every_layers_heads_count_and_latent_ones_have_none() -> None:
-    with pytest.raises(EngineRefusesError, match="the 12 KV heads"):
-        check_heads(toy(full(8), window(10, 12)), 8)
-    check_heads(toy(MLA), 32)
-    assert kv_heads(toy(full(8), window(10, 12), MLA)) == {8, 12}
-    assert kv_heads(toy(MLA)) == set()
+def test_which_kinds_are_counted_so_depends_on_the_release() -> None:
+    both = frozenset({"full", "window"})
+    assert as_counted(FULL, both) == FULL.with_keys_twice() != FULL
+    assert as_counted(FULL, frozenset({"window", "kept_whole"})) is FULL
+    assert as_counted(PADDED, frozenset({"window"})) == PADDED.with_keys_twice()
+    assert as_counted(PADDED, frozenset()) is PADDED
 
 
 # Blocks of one request: hand-computed.
@@ -277,16 +90,33 @@ def test_every_layers_heads_count_and_latent_ones_have_none() -> None:
         (PageSpec("full", 16, 1), 128, 0, 8, 1),
         (PageSpec("full", 16, 1), 129, 0, 8, 2),
         (PageSpec("latent", 16, 1), 1000, 0, 8, 8),  # ceil(125 / 16)
+        (PageSpec("indexer", 64, 1), 1025, 0, 8, 3),  # ceil(129 / 64)
         # min(window - 1 + in flight, length), rounded up, and one more
         (PageSpec("window", 16, 1, 1024), 100_000, 8192, 1, 577),
         (PageSpec("window", 16, 1, 1024), 100_000, 8193, 1, 577),
         (PageSpec("window", 16, 1, 1024), 100_000, 8194, 1, 578),
         (PageSpec("window", 16, 1, 1024), 32, 8192, 1, 3),
         (PageSpec("window", 16, 1, 1024), 33, 8192, 1, 4),
-        (PageSpec("window", 16, 1, 128), 100_000, 0, 8, 9),  # windows are not shared by ranks
+        (PageSpec("window", 16, 1, 1024), 1, 0, 1, 2),
+        (PageSpec("latent_window", 4, 1, 8), 100_000, 9, 1, 5),  # (7 + 9) / 4 + 1
+        (PageSpec("latent_window", 4, 1, 8), 100_000, 10, 1, 6),
+        # Drafts of several modules keep tokens besides: 1,023 + 2 + 8,191 are 576 blocks.
+        (PageSpec("window", 16, 1, 1024, extra=2), 100_000, 8191, 1, 577),
+        (PageSpec("window", 16, 1, 1024, extra=2), 100_000, 8192, 1, 578),
         (PageSpec("chunked", 16, 1, 8192), 100_000, 8192, 1, 1024),
         (PageSpec("chunked", 16, 1, 8192), 100_000, 8193, 1, 1025),
         (PageSpec("chunked", 16, 1, 8192), 33, 8192, 1, 3),
+        # Only what keeps every token is shared by ranks.
+        (PageSpec("chunked", 16, 1, 8192), 100_000, 8192, 8, 1024),
+        # An encoder's output, whatever the length.
+        (PageSpec("cross", 16, 1, 8192), 1, 99, 1, 512),
+        (PageSpec("cross", 16, 1, 1500), 10**6, 99, 8, 94),
+        # States hold their blocks; where they follow the length, one for each block and draft.
+        (PageSpec("recurrent", 576, 1, held=3), 1, 99, 1, 3),
+        (PageSpec("recurrent", 576, 1, held=3), 10**6, 99, 8, 3),
+        (PageSpec("recurrent", 576, 1), 576, 99, 1, 1),
+        (PageSpec("recurrent", 576, 1), 577, 99, 8, 2),
+        (PageSpec("recurrent", 576, 1, extra=4), 577, 99, 1, 6),
     ],
 )
 def test_blocks_of_one_request(
@@ -295,50 +125,78 @@ def test_blocks_of_one_request(
     assert blocks_held(spec, length, in_flight=in_flight, dcp=dcp) == blocks
 
 
-SPECS = st.builds(
-    PageSpec,
-    st.sampled_from(["full", "latent", "indexer", "window", "chunked"]),
-    st.integers(1, 256),
-    st.just(1),
-    st.integers(1, 10_000),
-)
-
-
 @pytest.mark.parametrize(
     ("kind", "length", "grows"),
     [
         ("full", 10**9, True),
         ("latent", 10**9, True),
         ("indexer", 10**9, True),
-        ("window", 1098, True),  # keeps 1,000 - 1 + 100 tokens
-        ("window", 1099, False),
+        ("window", 1101, True),  # keeps 1,000 - 1 + 3 + 100 tokens
+        ("window", 1102, False),
+        ("latent_window", 1101, True),
+        ("latent_window", 1102, False),
         ("chunked", 1099, True),  # keeps 1,000 + 100
         ("chunked", 1100, False),
+        ("cross", 1, False),
     ],
 )
 def test_windows_and_chunks_stop_growing(kind: Kind, length: int, *, grows: bool) -> None:
-    assert still_grows(PageSpec(kind, 16, 1, 1000), length, in_flight=100) is grows
+    spec = PageSpec(kind, 16, 1, 1000, extra=3)
+    assert still_grows(spec, length, in_flight=100) is grows
 
 
-def test_a_layer_that_keeps_everything_has_no_span() -> None:
-    assert page(full()).span == page(MLA).span == 0
+def test_states_grow_only_where_they_follow_the_length() -> None:
+    assert not still_grows(PageSpec("recurrent", 16, 1, held=2), 1, in_flight=0)
+    assert still_grows(PageSpec("recurrent", 16, 1), 10**9, in_flight=0)
 
 
-@given(SPECS, st.integers(1, 10**6), st.integers(1, 100_000))
+@pytest.mark.parametrize(
+    ("kind", "ranks"),
+    [("full", 8), ("latent", 8), ("indexer", 8), ("window", 1), ("chunked", 1), ("recurrent", 1),
+     ("cross", 1), ("latent_window", 1)],
+)  # fmt: skip
+def test_ranks_share_what_keeps_every_token(kind: Kind, ranks: int) -> None:
+    assert shared_by(PageSpec(kind, 16, 1), 8) == ranks
+    assert shared_by(PageSpec(kind, 16, 1), 1) == 1
+
+
+EVERY = specs((*KINDS, "latent_window"))
+LENGTHS, IN_FLIGHT = st.integers(1, 10**6), st.integers(1, 100_000)
+
+
+@given(EVERY, LENGTHS, IN_FLIGHT, st.sampled_from([1, 2, 8]))
+def test_blocks_are_those_of_the_engine(
+    spec: PageSpec, length: int, in_flight: int, dcp: int
+) -> None:
+    held = blocks_held(spec, length, in_flight=in_flight, dcp=dcp)
+    assert held == slow_vllm.held(spec, length, in_flight, dcp) > 0
+    assert held <= blocks_held(spec, length + 1, in_flight=in_flight, dcp=dcp)
+
+
+@given(EVERY, LENGTHS, IN_FLIGHT)
 def test_a_request_grows_as_long_as_it_is_said_to(
     spec: PageSpec, length: int, in_flight: int
 ) -> None:
     now = blocks_held(spec, length, in_flight=in_flight, dcp=1)
     ever = blocks_held(spec, 10**9, in_flight=in_flight, dcp=1)
-    if not still_grows(spec, length, in_flight=in_flight):
+    if still_grows(spec, length, in_flight=in_flight):
+        # A page holds one more token at the last length that grows: then a block of one grows.
+        single = PageSpec(spec.kind, 1, 1, spec.span, extra=spec.extra)
+        at, after = (
+            blocks_held(single, n, in_flight=in_flight, dcp=1) for n in (length, length + 1)
+        )
+        assert after == at + 1
+    else:
         assert ever == now
-    # A window of one token less than it keeps is still growing, at the last length that is.
-    last = {"window": spec.span - 1 + in_flight, "chunked": spec.span + in_flight}.get(spec.kind)
-    assert still_grows(spec, length, in_flight=in_flight) is (last is None or length < last)
 
 
-@pytest.mark.parametrize("name", ["llama-3.1-8b", "gemma-3-27b", "deepseek-v3", "gpt-oss-20b"])
-def test_real_models_have_a_page_a_layer(name: str) -> None:
-    model: ModelSpec = real(name)
-    pages = layer_pages(model, context())
-    assert [len(layer) for layer in pages] == [1] * len(model.layers)
+@given(EVERY, st.integers(1, 64))
+def test_other_blocks_use_as_many_bytes_a_token_and_a_page_covers_them(
+    spec: PageSpec, times: int
+) -> None:
+    longer = spec.with_block_size(spec.block_size * times)
+    assert longer.used_bytes == times * spec.used_bytes
+    assert longer.page_bytes == longer.used_bytes + longer.padding
+    assert longer.padding == max(0, spec.page_bytes - longer.used_bytes) * (spec.padding > 0)
+    if times == 1:
+        assert longer == spec

@@ -5,23 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import slow_vllm
 from hypothesis import given
 from hypothesis import strategies as st
+from layer_stacks import Stack, stacks
 
-from kvplan.engines.vllm.groups import Group
+from kvplan.engines.vllm.groups import Group, group
 from kvplan.engines.vllm.history import rules_for
 from kvplan.engines.vllm.pages import PageSpec
 from kvplan.engines.vllm.pool import Pool, whole_requests
+from kvplan.errors import EngineRefusesError
 
 GIB = 2**30
+
+
+def a_group(page: PageSpec, layers: int, stage_bytes: tuple[int, ...]) -> Group:
+    """Nothing of its pages is padding."""
+    return Group(page, tuple(range(layers)), stage_bytes, stage_bytes)
+
+
 # Llama 3.1 8B in bf16: 32 layers of 64 KiB a block of 16 tokens.
-LLAMA = Group(PageSpec("full", 16, 65_536), 32, (32 * 65_536,))
+LLAMA = a_group(PageSpec("full", 16, 65_536), 32, (32 * 65_536,))
 BLOCK = 2 * 2**20
 # Gemma 3 27B: 52 windows of 1,024 tokens in six groups, 10 full layers.
 PAGE = 262_144
 GEMMA = (
-    *(Group(PageSpec("window", 16, PAGE, 1024), n, (n * PAGE,)) for n in (9, 9, 9, 9, 8, 8)),
-    Group(PageSpec("full", 16, PAGE), 10, (10 * PAGE,)),
+    *(a_group(PageSpec("window", 16, PAGE, 1024), n, (n * PAGE,)) for n in (9, 9, 9, 9, 8, 8)),
+    a_group(PageSpec("full", 16, PAGE), 10, (10 * PAGE,)),
 )
 
 
@@ -35,7 +45,7 @@ def pool(*groups: Group, version: str = "0.33.0", **changes: int | None) -> Pool
 def test_a_block_holds_a_page_of_each_layer_of_the_widest_group() -> None:
     assert pool(LLAMA).stage_block_bytes == (BLOCK,)
     assert pool(*GEMMA).stage_block_bytes == (10 * PAGE,)
-    two = (Group(LLAMA.page, 5, (300, 200)), Group(LLAMA.page, 5, (100, 400)))
+    two = (a_group(LLAMA.page, 5, (300, 200)), a_group(LLAMA.page, 5, (100, 400)))
     assert pool(*two).stage_block_bytes == (300, 400)
 
 
@@ -79,7 +89,7 @@ def test_what_a_release_calls_the_size_of_the_cache(version: str, tokens: int) -
 
 
 def test_the_smallest_block_counts_and_ranks_multiply() -> None:
-    mixed = (Group(PageSpec("full", 32, 1), 1, (1,)), Group(PageSpec("full", 16, 1), 1, (1,)))
+    mixed = (a_group(PageSpec("full", 32, 1), 1, (1,)), a_group(PageSpec("full", 16, 1), 1, (1,)))
     assert pool(*mixed, version="0.20.0").tokens(101, 1000) == 50 * 16
     assert pool(LLAMA, version="0.20.0", dcp=4).tokens(100, 1000) == 100 * 16 * 4
 
@@ -116,7 +126,7 @@ def test_too_little_memory_is_no_blocks_never_negative(
 
 
 def test_the_poorest_stage_decides_and_one_without_caches_does_not() -> None:
-    three = pool(Group(LLAMA.page, 3, (200, 100, 0)))
+    three = pool(a_group(LLAMA.page, 3, (200, 100, 0)))
     assert three.blocks((2000, 500, 0)) == 5
     assert three.blocks((600, 900, 0)) == 3
     assert three.usable_blocks((2000, 500, 0)) == 4
@@ -150,13 +160,13 @@ def test_the_longest_request() -> None:
     assert llama.longest(62, 993) == 992
     assert llama.longest(1, 1) == 1
     assert llama.longest(0, 1) == 0
-    windows = pool(Group(PageSpec("window", 16, 1, 100), 1, (1,)))
+    windows = pool(a_group(PageSpec("window", 16, 1, 100), 1, (1,)))
     assert windows.longest(1, 1000) == 0  # a token holds two blocks
     assert windows.longest(2, 1000) == 16
 
 
 def test_the_longest_request_in_blocks_of_one_token() -> None:
-    single = pool(Group(PageSpec("full", 1, 1), 1, (1,)))
+    single = pool(a_group(PageSpec("full", 1, 1), 1, (1,)))
     assert [single.longest(usable, 5) for usable in range(7)] == [0, 1, 2, 3, 4, 5, 5]
     assert single.longest(1, 2) == 1
 
@@ -169,16 +179,18 @@ def test_growth_counts_the_groups_that_still_grow() -> None:
     assert gemma.growth(last, 0) == 10 * PAGE / 16
     assert pool(LLAMA).growth(1000, 0) == BLOCK / 16
     assert pool(LLAMA, dcp=4).growth(1000, 0) == BLOCK / 64
-    two = pool(Group(PageSpec("full", 16, 1), 5, (300, 200)))
+    two = pool(a_group(PageSpec("full", 16, 1), 5, (300, 200)))
     assert (two.growth(9, 0), two.growth(9, 1)) == (300 / 16, 200 / 16)
 
 
 SPECS = st.builds(
     PageSpec,
-    st.sampled_from(["full", "latent", "window", "chunked"]),
+    st.sampled_from(["full", "latent", "window", "latent_window", "chunked", "cross", "recurrent"]),
     st.sampled_from([16, 32, 64]),
     st.just(1),
     st.integers(1, 3000),
+    held=st.sampled_from([None, 1, 4]),
+    extra=st.integers(0, 9),
 )
 
 
@@ -186,10 +198,10 @@ SPECS = st.builds(
 def pools(draw: st.DrawFn) -> Pool:
     stages = draw(st.integers(1, 3))
     sizes = st.tuples(*[st.integers(1, 10**6)] * stages)
-    groups = draw(st.lists(st.builds(Group, SPECS, st.just(1), sizes), min_size=1, max_size=5))
+    groups = draw(st.lists(st.builds(a_group, SPECS, st.just(1), sizes), min_size=1, max_size=5))
     return Pool(
         groups=tuple(groups),
-        rules=rules_for(draw(st.sampled_from(["0.9.2", "0.20.0", "0.28.0", "0.33.0"]))),
+        rules=rules_for(draw(st.sampled_from(["0.8.5", "0.9.2", "0.20.0", "0.28.0", "0.33.0"]))),
         in_flight=draw(st.integers(1, 5000)),
         dcp=draw(st.sampled_from([1, 2, 8])),
         blocks_override=None,
@@ -260,4 +272,125 @@ def test_the_null_block_is_held_by_nobody(
 def test_concurrency_is_blocks_over_what_a_request_holds(
     some: Pool, length: int, blocks: int
 ) -> None:
+    if some.rules.tokens == "blocks":  # before 0.9: tokens over tokens
+        smallest = min(group.page.block_size for group in some.groups)
+        assert some.concurrency(blocks, length) == blocks * smallest / length
+        return
     assert some.concurrency(blocks, length) == blocks / some.request_blocks(length)
+
+
+def test_a_release_with_one_group_counts_tokens_by_the_block() -> None:
+    """0.8 and V0: 101 blocks of 16 tokens, of which a request of 1,000 has 1.616 times."""
+    for version in ("0.6.6", "0.8.5"):
+        old = pool(LLAMA, version=version)
+        assert old.tokens(101, 1000) == 1616
+        assert old.concurrency(101, 1000) == 1.616
+        assert old.usable_blocks((101 * BLOCK,)) == 101
+    # V1 has a null block even where admission does not count it; V0 has none.
+    assert whole_requests(pool(LLAMA, version="0.8.5"), 126, 1000, max_num_seqs=256) == 1
+    assert whole_requests(pool(LLAMA, version="0.6.6"), 126, 1000, max_num_seqs=256) == 2
+
+
+def test_states_hold_their_blocks_at_any_length_and_do_not_grow() -> None:
+    """Three groups of states, 3 blocks each, beside full attention in blocks of 576 tokens."""
+    state = a_group(PageSpec("recurrent", 576, 1, held=3), 12, (12,))
+    hybrid = pool(state, state, state, a_group(PageSpec("full", 576, 1), 12, (12,)))
+    assert hybrid.request_blocks(1) == 9 + 1
+    assert hybrid.request_blocks(577) == 9 + 2
+    assert hybrid.longest(10, 10_000) == 576
+    assert hybrid.longest(9, 10_000) == 0
+    assert hybrid.growth(100, 0) == 12 / 576
+    assert hybrid.concurrency(100, 577) == 100 / 11
+    alone = pool(state)
+    assert alone.longest(3, 10**6) == 10**6
+    assert alone.longest(2, 10**6) == 0
+    assert alone.growth(1, 0) == 0.0
+
+
+def test_an_encoder_takes_the_same_blocks_whatever_is_generated() -> None:
+    """8,192 encoder tokens are 512 blocks; 448 of the decoder 28."""
+    cross = a_group(PageSpec("cross", 16, 1, 8192), 32, (32,))
+    whisper = pool(cross, a_group(PageSpec("full", 16, 1), 32, (32,)))
+    assert whisper.request_blocks(448) == 512 + 28
+    assert whisper.longest(539, 448) == 27 * 16
+    assert whisper.longest(512, 448) == 0
+    assert whisper.growth(10, 0) == 32 / 16
+
+
+def stacked(stack: Stack, in_flight: int, dcp: int) -> tuple[Pool, list[slow_vllm.Layers]] | None:
+    """The pool of random layers, and what a look at each of them finds."""
+    try:
+        found = group(stack.layers, stack.stages, stack.rules)
+    except EngineRefusesError:
+        return None
+    slow = slow_vllm.grouped(dict(enumerate(stack.pages)), stack.rules)
+    return Pool(found, stack.rules, in_flight, dcp, None), slow
+
+
+IN_FLIGHT, DCP = st.sampled_from([0, 50, 1000]), st.sampled_from([1, 2, 4])
+
+
+@given(
+    stack=stacks(),
+    in_flight=IN_FLIGHT,
+    dcp=DCP,
+    length=st.integers(1, 700),
+    usable=st.integers(0, 40),
+    at_most=st.integers(1, 300),
+)
+def test_a_pool_of_random_layers_is_that_of_a_look_at_each(
+    *, stack: Stack, in_flight: int, dcp: int, length: int, usable: int, at_most: int
+) -> None:
+    both = stacked(stack, in_flight, dcp)
+    if both is None:
+        return
+    some, slow = both
+    assert some.request_blocks(length) == slow_vllm.request_blocks(slow, length, in_flight, dcp)
+    assert some.longest(usable, at_most) == slow_vllm.longest(slow, usable, at_most, in_flight, dcp)
+    assert some.stage_block_bytes == tuple(
+        slow_vllm.block_bytes(slow, stage) for stage in stack.stages
+    )
+
+
+@given(stacks(), st.data())
+def test_no_stage_of_random_layers_allocates_more_than_it_has(
+    stack: Stack, data: st.DataObject
+) -> None:
+    both = stacked(stack, 0, 1)
+    if both is None:
+        return
+    some, slow = both
+    amounts = st.lists(
+        st.integers(0, 10**7), min_size=len(stack.stages), max_size=len(stack.stages)
+    )
+    less = data.draw(amounts)
+    more = [bytes_ + extra for bytes_, extra in zip(less, data.draw(amounts), strict=True)]
+    blocks = some.blocks(less)
+    assert blocks == slow_vllm.blocks(slow, stack.stages, less)
+    assert blocks <= some.blocks(more)
+    for place, (size, bytes_) in enumerate(zip(some.stage_block_bytes, less, strict=True)):
+        assert blocks * size <= bytes_
+        # What a group leaves of a block is padding, and so is what its pages don't use.
+        for of in some.groups:
+            assert 0 <= of.stage_used[place] <= of.stage_bytes[place] <= size
+        assert any(of.stage_bytes[place] == size for of in some.groups)
+
+
+@given(stacks(), IN_FLIGHT, st.integers(1, 3000))
+def test_growth_of_random_layers_is_what_blocks_are_added_in_the_long_run(
+    stack: Stack, in_flight: int, length: int
+) -> None:
+    """Over as many tokens as all blocks divide, blocks are added as growth says they are."""
+    both = stacked(stack, in_flight, 1)
+    if both is None:
+        return
+    some, _ = both
+    far = 10_000  # all windows are full
+    step = 64 * 9 * 4  # a multiple of every block here: 16, 32, 64, and what makes pages equal
+    blocks = {of.page.block_size for of in some.groups}
+    if any(step % block for block in blocks):
+        return
+    start = far - far % step
+    added = some.request_blocks(start + step) - some.request_blocks(start)
+    assert added * some.stage_block_bytes[0] == pytest.approx(some.growth(far, 0) * step)
+    assert some.growth(length, 0) >= some.growth(far, 0)

@@ -8,15 +8,13 @@ import pytest
 from real_models import device
 
 from kvplan.engines.vllm.history import rules_for
-from kvplan.engines.vllm.settings import Settings, batch_defaults, read_options, resolve
+from kvplan.engines.vllm.settings import Settings, read_options, resolve
 from kvplan.errors import (
     EngineRefusesError,
     NotModelledError,
     UnknownNameError,
     UsageError,
 )
-from kvplan.hardware import device_memory
-from kvplan.sources.gpus import find_gpu
 
 GIB = 2**30
 
@@ -36,33 +34,8 @@ def resolved(
         total_bytes=gib * GIB,
         context=context,
         pp=pp,
+        version=version,
     )
-
-
-@pytest.mark.parametrize(
-    ("gpu", "tokens", "requests"),
-    [
-        ("T4", 2048, 256),
-        ("L4", 2048, 256),
-        ("RTX 4090", 2048, 256),
-        ("L40S", 2048, 256),
-        ("A100-SXM-40GB", 2048, 256),
-        ("A100-SXM-80GB", 2048, 256),
-        ("A100-PCIe-80GB", 2048, 256),
-        ("GB10", 2048, 256),
-        ("H100", 8192, 1024),
-        ("H100-NVL-94GB", 8192, 1024),
-        ("H200", 8192, 1024),
-        ("B200", 16384, 1024),
-        ("custom:70GiB", 8192, 1024),
-        ("custom:69.9GiB", 2048, 256),
-        ("custom:160GiB", 16384, 1024),
-        ("custom:159.9GiB", 8192, 1024),
-    ],
-)
-def test_defaults_go_by_the_memory_of_the_device(gpu: str, tokens: int, requests: int) -> None:
-    spec = find_gpu(gpu)
-    assert batch_defaults(spec, device_memory(spec).total) == (tokens, requests)
 
 
 def test_everything_that_nobody_gives_is_filled_in_and_named() -> None:
@@ -179,7 +152,7 @@ FLAGS = (
     "enable_expert_parallel",
 )
 NO_COUNTS = (0, -1, 2**31 + 1, 10**40, 10**5000, 1.0, "64", True, None, [1], float("nan"))
-NO_SHARES = (
+NO_SHARES: tuple[Any, ...] = (
     *(0, 0.0, -0.1, 1.0000001, 2, 10**400, "0.9", True, None, {}),
     *(float("nan"), float("inf"), float("-inf")),
 )
@@ -275,21 +248,117 @@ def test_an_argument_is_no_option(option: str, flag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "option",
+    ("option", "value"),
     [
-        "mamba_cache_dtype",
-        "mamba_ssm_cache_dtype",
-        "kv_cache_dtype_skip_layers",
-        "speculative_config",
-        "use_replayssm",
-        "enable_lora",
-        "max_loras",
-        "max_lora_rank",
-        "limit_mm_per_prompt",
-        "cudagraph_capture_sizes",
+        ("enable_lora", True),
+        ("cpu_offload_gb", 10),
+        ("prefill_context_parallel_size", 2),
+        ("enable_dbo", True),
+        ("enable_eplb", True),
+        ("disable_sliding_window", True),
     ],
 )
-def test_an_option_to_come_is_refused_by_name(option: str) -> None:
+def test_an_option_to_come_is_refused_by_name(option: str, value: Any) -> None:
     with pytest.raises(NotModelledError, match=f"does not size vLLM's {option} yet") as raised:
-        read_options({option: None})
+        read_options({option: value})
     assert raised.value.hint == "Leave it out to plan without it."
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("enable_lora", False),
+        ("max_loras", 4),
+        ("max_lora_rank", 64),
+        ("cpu_offload_gb", 0.0),
+        ("prefill_context_parallel_size", 1),
+    ],
+)
+def test_an_option_to_come_that_is_off_changes_nothing(option: str, value: Any) -> None:
+    assert read_options({option: value}) == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "read"),
+    [
+        ("mamba_cache_dtype", "float32", "float32"),
+        ("mamba-ssm-cache-dtype", "Float16", "float16"),
+        ("--mamba-block-size", 256, 256),
+        ("mamba_cache_mode", "align", "align"),
+        ("use_replayssm", True, True),
+        ("enable_chunked_prefill", False, False),
+        ("kv_cache_dtype_skip_layers", ["0", 31], ("0", "31")),
+        ("kv_cache_dtype_skip_layers", "0, sliding_window", ("0", "sliding_window")),
+        ("kv_cache_dtype_skip_layers", 7, ("7",)),
+        ("performance_mode", "throughput", "throughput"),
+        ("cudagraph_capture_sizes", [1, 2, 4], (1, 2, 4)),
+        ("cudagraph_capture_sizes", "1,2", (1, 2)),
+        ("max_cudagraph_capture_size", 0, 0),
+        ("cudagraph_mode", "full_and_piecewise", "FULL_AND_PIECEWISE"),
+        ("limit_mm_per_prompt", {"image": 2, "video": 0}, {"image": 2, "video": 0}),
+        ("limit_mm_per_prompt", "image=2,video=1", {"image": 2, "video": 1}),
+        ("limit_mm_per_prompt", '{"image": {"count": 5, "width": 512}}', {"image": 5}),
+        ("attention_backend", "FLASHINFER", "FLASHINFER"),
+    ],
+)
+def test_an_option_in_any_spelling(option: str, value: Any, read: Any) -> None:
+    name = option.removeprefix("--").replace("-", "_")
+    assert read_options({option: value}) == {name: read}
+    assert getattr(resolved({option: value}), name) == read
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("mamba_cache_dtype", "fp8"),
+        ("mamba_cache_dtype", 16),
+        ("mamba_cache_mode", ""),
+        ("kv_cache_dtype_skip_layers", [True]),
+        ("kv_cache_dtype_skip_layers", 1.5),
+        ("kv_cache_dtype_skip_layers", [""]),
+        ("cudagraph_capture_sizes", ["one"]),
+        ("cudagraph_capture_sizes", [0]),
+        ("limit_mm_per_prompt", "image"),
+        ("limit_mm_per_prompt", {"image": -1}),
+        ("limit_mm_per_prompt", [1]),
+        ("limit_mm_per_prompt", "{"),
+        ("attention_backend", "x" * 5000),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(option: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=option) as raised:
+        read_options({option: value})
+    assert len(raised.value.message) < 200
+
+
+def test_a_name_may_be_given_once() -> None:
+    with pytest.raises(UsageError, match="max_num_seqs is given twice"):
+        read_options({"max_num_seqs": 1, "max-num-seqs": 2})
+
+
+def test_what_is_taken_but_sizes_nothing_is_named() -> None:
+    options = {
+        "cudagraph_capture_sizes": [1],
+        "limit_mm_per_prompt": {"image": 1},
+        "speculative_config": {"method": "mtp", "quantization": "fp8"},
+    }
+    assert resolved(options).unsized == (
+        "limit_mm_per_prompt",
+        "speculative_config.quantization",
+    )
+    assert resolved().unsized == ()
+
+
+def test_throughput_mode_doubles_what_is_left_out() -> None:
+    options: dict[str, Any] = {"performance_mode": "throughput"}
+    settings = resolved(options)
+    assert (settings.max_num_batched_tokens, settings.max_num_seqs) == (16384, 2048)
+    settings = resolved(options | {"max_num_seqs": 8, "max_num_batched_tokens": 64})
+    assert (settings.max_num_batched_tokens, settings.max_num_seqs) == (64, 8)
+
+
+def test_without_chunked_prefill_a_batch_holds_the_longest_request() -> None:
+    options = {"enable_chunked_prefill": False}
+    assert resolved(options, context=100_000).max_num_batched_tokens == 100_000
+    assert resolved(options, context=100).max_num_batched_tokens == 8192
+    assert resolved(options | {"max_num_batched_tokens": 64}).max_num_batched_tokens == 64

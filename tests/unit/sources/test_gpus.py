@@ -17,7 +17,7 @@ from kvplan.errors import AmbiguousNameError, InputError, UnknownNameError, Usag
 from kvplan.hardware import Fact, GpuSpec, device_memory
 from kvplan.sources import gpus
 from kvplan.sources.bundled import specs_dir
-from kvplan.sources.gpus import find_gpu, fold, list_gpus, search_gpus
+from kvplan.sources.gpus import find_gpu, find_gpus, fold, list_gpus, search_gpus
 
 ALL = list_gpus()
 # Nothing in reach states their memory.
@@ -319,3 +319,22 @@ def test_finding_a_gpu_loads_no_driver_binding() -> None:
         "assert not {'pynvml', 'rich', 'huggingface_hub', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_host_is_its_memory() -> None:
+    host = find_gpu("CPU:64GiB")
+    assert (host.id, host.vendor) == ("cpu:64GiB", "cpu")
+    assert device_memory(host).total == 64 * 2**30
+    assert device_memory(host).confidence == "exact"
+    with pytest.raises(UsageError) as caught:
+        find_gpu("cpu:64")
+    assert "cpu:48GiB" in (caught.value.hint or "")
+
+
+def test_several_devices_of_one_machine() -> None:
+    assert [gpu.id for gpu in find_gpus("L4 + T4+cpu:1GiB")] == ["L4-24GB", "T4-16GB", "cpu:1GiB"]
+    assert [gpu.id for gpu in find_gpus("L4")] == ["L4-24GB"]
+    with pytest.raises(UsageError):
+        find_gpus("L4+")
+    with pytest.raises(UsageError, match="200 devices"):
+        find_gpus("+".join(["L4"] * 200))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ def test_header_length() -> None:
 
 def test_merge() -> None:
     first = TensorHeader(name="a", dtype="U8", shape=(1,), size=1)
-    second = first.model_copy(update={"name": "b"})
+    second = replace(first, name="b")
     assert merge_headers([("1", (first,)), ("2", (second,))]) == (first, second)
     with pytest.raises(InputError, match="'a' is also in 1") as caught:
         merge_headers([("1", (first,)), ("2", (second, first))])

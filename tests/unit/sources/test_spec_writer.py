@@ -68,7 +68,9 @@ def test_a_model_of_the_hub() -> None:
     assert spec.revision == COMMIT
     assert spec.checkpoint is not None
     assert spec.checkpoint.source == f"org/model@{COMMIT}:safetensors headers"
-    assert missing_facts(known) == ("The licence is not read: add it with its source.",)
+    assert missing_facts(known) == (
+        "No licence was found on the model's card: add it with its source.",
+    )
 
 
 def test_of_another_spec_the_source_is_kept() -> None:

@@ -1,0 +1,157 @@
+"""`--from-command`: a shell line, a container's arguments or a manifest → what it asks vLLM for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kvplan.cli.request import Request, online_format
+from kvplan.engines.vllm import command_read, shell
+from kvplan.engines.vllm.command_read import Command
+from kvplan.errors import InputError, NotModelledError, UsageError
+from kvplan.sources import yaml_reader
+
+_WHERE = "--from-command"
+_MOST = 2**20
+# How Kubernetes and Compose write the parts of a container.
+_MANIFEST = re.compile(
+    r"^\s*(- )?(apiVersion|kind|image|args|command|entrypoint|containers|services):", re.MULTILINE
+)
+_HERE_DOCUMENT = re.compile(
+    r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.DOTALL | re.MULTILINE
+)
+_NEXT_DOCUMENT = re.compile(r"^---.*$", re.MULTILINE)
+
+
+def read(text: str) -> Command:
+    """Reads a command line, or standard input for ``-``.
+
+    Raises:
+        UsageError: nothing in it starts vLLM, or a part of it can't be read.
+        InputError: a list or a manifest that is not YAML, or a file that can't be read.
+    """
+    if text == "-":
+        text = _standard_input()
+    start = text.lstrip()
+    if start.startswith("["):
+        return _listed(f"args: {text}")
+    if start.startswith("- ") and not _MANIFEST.search(start):
+        return _listed(f"args:\n{text}")
+    if start.startswith("{") or _MANIFEST.search(text):
+        return _structured(text)
+    return command_read.read_text(text, _flags)
+
+
+def with_weights(request: Request, command: Command) -> Request:
+    """The request with the format that vLLM would make of a plain checkpoint while loading it."""
+    made = online_format(command)
+    if made is None or request.weights != "auto" or request.model is None:
+        return request
+    from kvplan import api
+
+    try:
+        spec = api.read_spec(request.model, offline=request.offline)
+    except NotModelledError:
+        return request  # the plan then says so
+    return request if spec.quantization else replace(request, weights=made)
+
+
+def _flags(path: str) -> Mapping[str, Any]:
+    """The file that vLLM's own ``--config`` names."""
+    return yaml_reader.read_yaml(Path(path).expanduser()).data
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise UsageError("Standard input is closed.", hint="Give the command itself.")
+    try:
+        data = sys.stdin.buffer.read(_MOST + 1)
+        text = data.decode()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            "Standard input is no text in UTF-8.", hint="Send the command as text.", location=_WHERE
+        ) from None
+    if len(data) > _MOST or not text.strip():
+        raise UsageError(
+            "There is no command on standard input."
+            if len(data) <= _MOST
+            else "What came on standard input is too long for a command.",
+            hint="Send a line such as: vllm serve MODEL --max-model-len 32768.",
+            location=_WHERE,
+        )
+    return text
+
+
+def _listed(text: str) -> Command:
+    """The arguments alone, as a list in YAML or JSON."""
+    words = _words(yaml_reader.parse_yaml(text, _WHERE).data.get("args"))
+    if not words:
+        raise UsageError(
+            "That list holds no arguments.",
+            hint='Give them as text: ["--model", "ORG/MODEL", "--max-model-len", "32768"].',
+            location=_WHERE,
+        )
+    return command_read.read_arguments(words, _flags, image=None)
+
+
+def _structured(text: str) -> Command:
+    """The first container of a manifest that starts vLLM."""
+    inside = _HERE_DOCUMENT.search(text)  # kubectl apply -f - <<EOF
+    for document in _NEXT_DOCUMENT.split(inside[2] if inside else text):
+        if not document.strip():
+            continue
+        for container in _containers(yaml_reader.parse_yaml(document, _WHERE).data):
+            words = [
+                word
+                for part in ("entrypoint", "command", "args")
+                for word in _words(container.get(part))
+            ]
+            image = container.get("image")
+            named = image if isinstance(image, str) else None
+            if words and _starts_vllm(words, named):
+                return command_read.read_arguments(
+                    words, _flags, image=named, environment=_environment(container.get("env"))
+                )
+    raise UsageError(
+        "No container in that text starts vLLM.",
+        hint="It needs args (or a command) with --model or vllm serve.",
+        location=_WHERE,
+    )
+
+
+def _containers(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Every mapping that has arguments or a command, from the outside in."""
+    if isinstance(node, Mapping):
+        if node.keys() & {"args", "command", "entrypoint"}:
+            yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _containers(child)
+
+
+def _words(part: Any) -> list[str]:
+    """A list of arguments, or a line that Compose splits as a shell would."""
+    if isinstance(part, str):
+        return [word.text for command in shell.split(part) for word in command]
+    if not isinstance(part, list) or any(isinstance(each, list | dict) for each in part):
+        return []
+    return [str(each).lower() if isinstance(each, bool) else str(each) for each in part]
+
+
+def _environment(part: Any) -> dict[str, str]:
+    """Kubernetes' list of names and values; those that come from elsewhere are left out."""
+    entries = part if isinstance(part, list) else []
+    return {
+        str(entry["name"]): str(entry["value"])
+        for entry in entries
+        if isinstance(entry, Mapping) and "name" in entry and "value" in entry
+    }
+
+
+def _starts_vllm(words: list[str], image: str | None) -> bool:
+    return "vllm" in (image or "") or words[0].startswith("-") or any("vllm" in w for w in words)

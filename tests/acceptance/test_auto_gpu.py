@@ -1,0 +1,136 @@
+"""`kvplan size --gpu auto` on machines that tests/fake_nvml/nvml.c plays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "fake_nvml" / "nvml.c"
+MIB = 2**20
+Plan = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nvml")
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler to build the stand-in for libnvidia-ml.so.1")
+    built = [compiler, "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", SOURCE]
+    subprocess.run(built, check=True, timeout=120)
+    return folder
+
+
+@pytest.fixture
+def plan(library: Path) -> Plan:
+    """Plans for a machine; the exit code is in the answer."""
+
+    def planning(machine: str, *words: str, visible: str | None = None) -> dict[str, Any]:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "FAKE_NVML": machine}
+        environment.pop("CUDA_VISIBLE_DEVICES", None)
+        if visible is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = visible
+        command = ["size", "Qwen/Qwen3-0.6B", "--gpu", "auto", "--offline", "--format", "json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "kvplan", *command, *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        answer: dict[str, Any] = {"exit": done.returncode, "stderr": done.stderr}
+        return {**answer, **(json.loads(done.stdout) if done.stdout else {})}
+
+    return planning
+
+
+def reasons(answer: dict[str, Any]) -> dict[str, str]:
+    return {reason["code"]: reason["message"] for reason in answer["reasons"]}
+
+
+def line(answer: dict[str, Any], name: str) -> dict[str, Any] | None:
+    return next((each for each in answer["ledger"] if each["name"] == name), None)
+
+
+def test_an_idle_card_has_no_line_for_others(plan: Plan) -> None:
+    answer = plan("one")
+    assert answer["exit"] == 0
+    assert line(answer, "other_processes") is None
+    assert "memory_in_use" not in reasons(answer)
+
+
+def test_what_others_hold_is_a_line_and_vllm_would_not_start(plan: Plan) -> None:
+    answer = plan("busy")
+    assert (answer["exit"], answer["verdict"]) == (1, "does_not_fit")
+    others = line(answer, "other_processes")
+    assert others is not None
+    assert (others["bytes"], others["section"]) == (20480 * MIB, "outside")
+    assert others["source"].startswith("NVML")
+    assert "Other programs hold 20.00 GiB" in reasons(answer)["memory_in_use"]
+    assert sum(each["bytes"] for each in answer["ledger"]) == answer["gpu"]["total_bytes"]
+    assert "20.00 GiB of its memory is used" in reasons(answer)["device_note"]
+
+
+def test_the_utilization_that_is_hinted_at_starts(plan: Plan) -> None:
+    hint = next(r["hint"] for r in plan("busy")["reasons"] if r["code"] == "memory_in_use")
+    option = hint.rstrip(".").split("-o ")[1]
+    lowered = plan("busy", "-o", option)
+    assert lowered["exit"] == 0
+    share = float(option.split("=")[1])
+    assert plan("busy", "-o", f"gpu_memory_utilization={share + 0.011:.3f}")["exit"] == 1
+
+
+def test_only_the_cards_that_are_taken_count(plan: Plan) -> None:
+    """The second card is busy: one rank runs on the first, two need both."""
+    assert plan("busy-twin")["exit"] == 0
+    both = plan("busy-twin", "--tp", "2")
+    assert both["exit"] == 1
+    others = line(both, "other_processes")
+    assert others is not None
+    assert others["bytes"] == 30720 * MIB
+    assert plan("busy-twin", visible="1")["exit"] == 1
+
+
+def test_more_cards_than_there_are(plan: Plan) -> None:
+    assert "fewer_devices" not in reasons(plan("twins", "--tp", "2"))
+    assert reasons(plan("one", "--tp", "2"))["fewer_devices"] == (
+        "The plan is for 2 GPUs; programs see 1 here."
+    )
+
+
+def test_an_instance_of_a_partitioned_card(plan: Plan) -> None:
+    answer = plan("mig", visible="MIG-bbbb")
+    assert answer["gpu"]["id"] == "A100-SXM-40GB-MIG-3g.20gb"
+    others = line(answer, "other_processes")
+    assert others is not None
+    assert others["bytes"] == 4096 * MIB
+    assert "partitioned GPU" in reasons(answer)["device_note"]
+
+
+def test_error_correction_that_takes_memory_is_named(plan: Plan) -> None:
+    noted = {name: reasons(plan(name)).get("device_note", "") for name in ("ecc-on", "ecc-off")}
+    assert len([note for note in noted.values() if "ECC is o" in note]) == 1
+    (name,) = [name for name, note in noted.items() if "ECC is o" in note]
+    assert f"ECC is {name.removeprefix('ecc-')}" in noted[name]
+
+
+def test_unlike_cards_are_not_chosen_from(plan: Plan) -> None:
+    answer = plan("unlike")
+    assert answer["exit"] == 2
+    assert "unlike GPUs" in answer["stderr"]
+    assert plan("unlike", visible="1")["gpu"]["id"] == "L4-24GB"
+
+
+def test_a_named_card_is_read_from_its_spec_alone(plan: Plan) -> None:
+    answer = plan("busy", "--gpu", "H100-SXM-80GB")
+    assert answer["exit"] == 0
+    assert "device_note" not in reasons(answer)

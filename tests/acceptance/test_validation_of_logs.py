@@ -1,0 +1,134 @@
+"""Public start-up logs through every check, and the tables that are published of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from measured_starts import CONFIG, record
+
+from kvplan import api
+from kvplan.sources.measurements import read_measurements
+from kvplan.validation import CHECK_NAMES, Validation
+
+SCRIPT = Path(__file__).parents[2] / "validation" / "accuracy.py"
+
+
+@pytest.fixture(scope="module")
+def validation(shared: Path) -> Validation:
+    records = tuple(read_measurements(str(shared / "measurements" / "vllm_eval.jsonl")))
+    return api.validate(records, offline=True, configs=shared / "configs")
+
+
+def test_every_record_is_counted_in_every_check(validation: Validation) -> None:
+    total = len(validation.records)
+    assert total >= 200
+    for name in CHECK_NAMES:
+        check = getattr(validation.summary, name)
+        assert check.n + sum(check.skipped.values()) == total
+
+
+def test_geometry_is_what_the_printed_bytes_give(validation: Validation) -> None:
+    """Or a flag that the record leaves out explains it, but for a few."""
+    checks = [each.geometry for each in validation.records if each.geometry]
+    assert len(checks) >= 100
+    assert sum(check.within_print_rounding for check in checks) >= 0.88 * len(checks)
+    riddles = [c for c in checks if not c.within_print_rounding and c.reachable_with is None]
+    assert len(riddles) <= 3
+
+
+def test_weights(validation: Validation) -> None:
+    weights = validation.summary.weights
+    assert weights.n >= 80
+    assert weights.median_relative_error is not None
+    assert weights.median_relative_error <= 0.003
+    assert weights.p90_relative_error is not None
+    assert weights.p90_relative_error <= 0.02
+
+
+def test_the_cache_from_flags_alone(validation: Validation) -> None:
+    found = validation.summary.end_to_end
+    assert found.n >= 55
+    assert found.median_relative_error is not None
+    assert found.median_relative_error <= 0.02
+
+
+def test_verdicts(validation: Validation) -> None:
+    found = validation.summary.verdict
+    assert found.n >= 100
+    assert found.starts_called_refused <= 0.03 * found.starts
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three starts: of the sweep, of a thread, and of a source that is only counted."""
+    (tmp_path / "org--toy").mkdir()
+    (tmp_path / "org--toy" / "config.json").write_text(json.dumps(CONFIG))
+    sources = ("llm-d-incubation/llm-d-planner#205", "vllm-project/vllm#1", "public-file:77")
+    lines = [
+        record(
+            id=source[-2:], source=source, model="org/toy", version_band="0.20+", kv_tokens=number
+        ).json_line()
+        for number, source in enumerate(sources, 1)
+    ]
+    (tmp_path / "starts.jsonl").write_text("\n".join(lines))
+    return tmp_path
+
+
+def test_tables(folder: Path) -> None:
+    done = _run(str(folder / "starts.jsonl"), "--configs", str(folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("3 starts, 0 of them skipped")
+    for row in ("| geometry | 3 |", "| H100 sweep | 1 |", "| all other starts | 2 |"):
+        assert row in done.stdout
+    assert "| release 0.20+ | 3 |" in done.stdout
+
+
+def test_numbered_sources_are_counted_and_not_shown(folder: Path) -> None:
+    """All three miss by most of the card; one is named."""
+    text = _run(str(folder / "starts.jsonl"), "--configs", str(folder)).stdout
+    assert "6 comparisons miss by more than 5 % of the card; 2 of them rest on" in text
+    assert "| vllm-project/vllm#1 |" in text
+    assert "public-file" not in text
+    assert "77" not in text.partition("6 comparisons")[2].partition("skipped because")[0]
+
+
+def test_tables_take_the_place_of_the_old_ones(folder: Path) -> None:
+    page = folder / "page.md"
+    page.write_text("before\n<!-- accuracy: begin -->\nold\n<!-- accuracy: end -->\nafter\n")
+    words = (str(folder / "starts.jsonl"), "--configs", str(folder), "--write", str(page))
+    for _ in range(2):
+        done = _run(*words)
+        assert (done.returncode, done.stdout) == (0, "")
+        text = page.read_text()
+        assert text.startswith("before\n<!-- accuracy: begin -->\n\n3 starts")
+        assert text.endswith("|\n\n<!-- accuracy: end -->\nafter\n")
+        assert "old" not in text
+
+
+def test_a_page_without_a_place_for_them(folder: Path) -> None:
+    page = folder / "page.md"
+    page.write_text("nothing")
+    done = _run(str(folder / "starts.jsonl"), "--configs", str(folder), "--write", str(page))
+    assert done.returncode == 1
+    assert "has not the markers" in done.stderr
+    assert page.read_text() == "nothing"
+
+
+def test_records_that_can_not_be_read(tmp_path: Path) -> None:
+    done = _run(str(tmp_path / "none.jsonl"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: There is no file")
