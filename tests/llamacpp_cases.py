@@ -28,7 +28,7 @@ def spec_of(path: Path) -> ModelSpec:
 def spec_from(metadata: Mapping[str, Any]) -> ModelSpec:
     """The model that a file with such metadata describes."""
     lists = {key: tuple(v) if isinstance(v, list) else v for key, v in metadata.items()}
-    return read_model(ModelFacts(id="case", source="case", config=lists, gguf=True, tensors=()))
+    return read_model(ModelFacts(id="case", source="case", config=lists, gguf=True))
 
 
 def plan_of(spec: ModelSpec, params: Mapping[str, Any], **more: Any) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kvplan.architectures.fields import MAX_EXPERTS, MAX_POSITIONS, Fields
 from kvplan.architectures.gguf_keys import GgufKeys
 from kvplan.architectures.gguf_layers import gguf_layers, layer_count
+from kvplan.architectures.gguf_presence import check_has_tensors, check_layers
 from kvplan.architectures.gguf_tensors import gguf_inventory
 from kvplan.architectures.headers import bytes_by_dtype, unknown_note
 from kvplan.errors import NotModelledError
@@ -14,9 +15,7 @@ from kvplan.models.spec import Checkpoint, Layer, ModelSpec
 from kvplan.models.weights import Weight
 
 _SOURCE = "ggml-org/llama.cpp@0c1e57098 src/llama-model.cpp load_hparams"
-_NO_TENSORS = (
-    "The file holds no tensors, so the size of the weights is not known and counts as nothing."
-)
+_NO_TENSORS = "There are no tensors, so the size of the weights is not known and counts as nothing."
 _NOT_DECODERS = {
     "clip": "a vision or audio projector",
     "bert": "an embedding model",
@@ -32,15 +31,17 @@ def read_gguf(facts: ModelFacts) -> ModelSpec:
     States of recurrent layers are in float32, as llama.cpp keeps them.
 
     Args:
-        facts: ``config`` is the file's metadata, ``tensors`` its tensors.
+        facts: ``config`` is the file's metadata, ``tensors`` its tensors or None if not read.
 
     Raises:
         NotModelledError: an architecture whose caches are not modelled.
-        InputError: metadata that is malformed or contradicts itself.
+        InputError: metadata that is malformed or contradicts itself, or weights that are missing.
     """
     fields = Fields(facts.config, where=facts.source, source=_SOURCE)
     keys = GgufKeys(fields, _architecture(fields))
+    check_has_tensors(facts)
     layers = gguf_layers(keys)
+    check_layers(facts, layers)
     tensors = facts.tensors or ()
     weights, unknown = gguf_inventory(
         tensors,
@@ -48,7 +49,7 @@ def read_gguf(facts: ModelFacts) -> ModelSpec:
         kv_heads=_kv_heads(layers),
         active=_active(keys),
     )
-    notes = facts.notes + unknown_note(unknown) + (() if tensors else (_NO_TENSORS,))
+    notes = facts.notes + unknown_note(unknown) + (() if facts.tensors else (_NO_TENSORS,))
     return ModelSpec(
         id=facts.id,
         revision=facts.revision,

@@ -69,6 +69,16 @@ class _Kind(NamedTuple):
     dtype: str
 
 
+def layer_of(name: str) -> int:
+    """The layer that a tensor belongs to; -1: to none.
+
+    >>> layer_of("blk.12.attn_q.weight"), layer_of("output.weight")
+    (12, -1)
+    """
+    layer = _LAYER.match(name)
+    return int(layer[1]) if layer else -1
+
+
 def gguf_inventory(
     tensors: Iterable[TensorHeader], *, layers: int, kv_heads: int, active: int
 ) -> tuple[Weights, tuple[str, ...]]:

@@ -166,6 +166,8 @@ def _tensor(cursor: Cursor) -> tuple[TensorHeader, int]:
     if not 0 < dimensions <= _MOST_DIMENSIONS:
         raise cursor.damaged(f"gives the tensor {name[:80]!r} {dimensions} dimensions")
     shape = struct.unpack(f"<{dimensions}Q", cursor.take(8 * dimensions))
+    if 0 in shape:
+        raise cursor.damaged(f"gives the tensor {name[:80]!r} a dimension of 0")
     kind, offset = cursor.number("I"), cursor.number("Q")
     stored = GGML_CODES.get(kind)
     if stored is None:

@@ -100,6 +100,63 @@ def test_only_the_cards_that_are_taken_count(plan: Plan) -> None:
     assert plan("busy-twin", visible="1")["exit"] == 1
 
 
+@pytest.mark.parametrize(
+    ("engine", "words", "share"),
+    [
+        # Shares of the memory in use that the cache loses: see the pages of the engines.
+        ("sglang", ("-o", "mem_fraction_static=0.75"), 0.75),
+        ("tensorrt-llm", (), 0.9),
+        ("transformers", (), 1.0),
+        ("llama.cpp", ("--weights", "gguf:Q8_0"), 1.0),
+        ("ollama", ("--weights", "gguf:Q8_0", "-o", "num_batch=512"), 1.0),
+    ],
+)
+def test_other_engines_plan_with_what_is_left(
+    plan: Plan, engine: str, words: tuple[str, ...], share: float
+) -> None:
+    asked = ("--engine", engine, "--context", "8k", *words)
+    idle, busy = (plan(machine, *asked) for machine in ("one", "busy"))
+    assert idle["exit"] == busy["exit"] == 0
+    assert line(idle, "other_processes") is None
+    others = line(busy, "other_processes")
+    assert others is not None
+    assert others["bytes"] == 20480 * MIB
+    lost = idle["kv"]["budget_bytes"] - busy["kv"]["budget_bytes"]
+    assert abs(lost - share * 20480 * MIB) <= 1
+    if engine != "ollama":  # which serves as many as it is told
+        assert busy["capacity"]["requests"] < idle["capacity"]["requests"]
+    assert sum(each["bytes"] for each in busy["ledger"]) == busy["gpu"]["total_bytes"]
+    assert min(each["bytes"] for each in busy["ledger"]) >= 0
+
+
+@pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm", "transformers", "llama.cpp"])
+def test_other_engines_name_what_others_hold_where_it_is_why(plan: Plan, engine: str) -> None:
+    words = ["--engine", engine, "--context", "8k"]
+    words += ["--weights", "gguf:Q8_0"] if engine == "llama.cpp" else []
+    idle = plan("one", *words)
+    busy = plan("busy", *words, "--concurrency", str(idle["capacity"]["requests"]))
+    assert (busy["exit"], busy["verdict"]) == (1, "does_not_fit")
+    assert "Other programs hold 20.00 GiB" in reasons(busy)["memory_in_use"]
+
+
+def test_llamacpp_reads_each_card(plan: Plan) -> None:
+    answer = plan(
+        "busy-twin", "--engine", "llama.cpp", "--weights", "gguf:Q8_0", "--pp", "2",
+        "--context", "8k",
+    )  # fmt: skip
+    first, second, _ = answer["devices"]
+    assert "others_bytes" not in first
+    assert second["others_bytes"] == 30720 * MIB
+    assert first["layers"] > second["layers"]
+
+
+def test_sglang_starts_no_ranks_with_unlike_free_memory(plan: Plan) -> None:
+    assert plan("busy-twin", "--engine", "sglang")["exit"] == 0
+    both = plan("busy-twin", "--engine", "sglang", "--tp", "2")
+    assert both["exit"] == 1
+    assert "does not start ranks" in reasons(both)["memory_in_use"]
+
+
 def test_more_cards_than_there_are(plan: Plan) -> None:
     assert "fewer_devices" not in reasons(plan("twins", "--tp", "2"))
     assert reasons(plan("one", "--tp", "2"))["fewer_devices"] == (

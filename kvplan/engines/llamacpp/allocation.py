@@ -113,7 +113,8 @@ class Load:
     @property
     def spent(self) -> int:
         """Likely bytes beside the caches."""
-        return self.weight_bytes + self.compute_bytes + self.device.runtime[0]
+        taken = self.device.runtime[0] + self.device.in_use
+        return self.weight_bytes + self.compute_bytes + taken
 
     def room(self, end: str = "likely") -> int | None:
         """Bytes for the caches: ``likely``, or at the ``low`` or ``high`` end."""
@@ -122,11 +123,11 @@ class Load:
         memory = self.device.memory
         if memory is None:
             return None
-        runtime = self.device.runtime
+        runtime, fixed = self.device.runtime, self.weight_bytes + self.device.in_use
         if end == "low":
-            return memory.low - self.weight_bytes - self._compute(self.high) - runtime[2]
+            return memory.low - fixed - self._compute(self.high) - runtime[2]
         if end == "high":
-            return memory.high - self.weight_bytes - self._compute(self.low) - runtime[1]
+            return memory.high - fixed - self._compute(self.low) - runtime[1]
         return memory.total - self.spent
 
 

@@ -150,6 +150,7 @@ def _device(load: Load) -> DevicePart:
         cache_bytes=load.cache_bytes,
         compute_bytes=load.compute_bytes,
         process_bytes=load.device.runtime[0],
+        others_bytes=load.device.in_use,
         total_bytes=memory.total if memory else None,
         left_bytes=load.left,
     )

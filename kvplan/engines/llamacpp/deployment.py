@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from kvplan.engines.base import Answer, Figures, Setup
+from kvplan.engines.base import Answer, Figures, PoolUnits, ReplicaPools, Setup
 from kvplan.engines.llamacpp import answer as answers
 from kvplan.engines.llamacpp import fit
 from kvplan.engines.llamacpp.allocation import Allocation, Body, allocate
@@ -78,7 +78,7 @@ class LlamaCppDeployment:
         settings = self.settings
         if choice is None:
             choice = self._chosen(requested, sequences)
-        shares = list(choice.tensor_split) or [float(gpu.free) for gpu in self.machine.gpus]
+        shares = list(choice.tensor_split) or self._free_shares()
         shares += [0.0] * (len(self.machine.gpus) - len(shares))
         context = self.context(requested, sequences)
         return allocate(
@@ -92,6 +92,16 @@ class LlamaCppDeployment:
             n_outputs=self._outputs(context),
             budget=self.setup.kv_budget,
         )
+
+    def _free_shares(self) -> list[float]:
+        """What each GPU takes without tensor_split: by free memory; alike where none has any."""
+        free = [float(gpu.free) for gpu in self.machine.gpus]
+        return free if any(free) else [1.0] * len(free)
+
+    @property
+    def idle(self) -> LlamaCppDeployment:
+        """The same configuration on GPUs that nobody else uses."""
+        return replace(self, machine=self.machine.idle, _made={})
 
     def _outputs(self, context: Context) -> int:
         """Tokens of a batch whose logits have room."""
@@ -189,6 +199,29 @@ class LlamaCppDeployment:
     def answer(self, context: int, concurrency: int | None) -> Answer:
         """The full answer for ``concurrency`` requests of ``context`` tokens."""
         return answers.build(self, context, concurrency)
+
+    def pools(self, context: int) -> ReplicaPools:
+        """Cells that all sequences share, or else a slot of its own for each."""
+        held = self.held(self.length(context, self.sequences(None)))
+        count, unit = held, "slot"
+        if self.settings.kv_unified:
+            given = self.sequences(None) if self.settings.n_ctx is not None else held
+            start = self.allocation(self.requested(context, max(1, given)), max(1, given))
+            count, unit = (start.context.n_ctx if start.fits else 0), "cell"
+        return ReplicaPools(
+            pools=(PoolUnits("kv", unit, count),),
+            sequences=self.settings.n_seq_max or held,
+            replicas=self.setup.parallelism.dp,
+            step=1 if self.settings.kv_unified else answers.BLOCK,
+        )
+
+    def request_units(self, tokens: int) -> tuple[int, ...]:
+        """Cells of a shared cache, or one slot whatever its length."""
+        return (tokens if self.settings.kv_unified else 1,)
+
+    def own_units(self, tokens: int, shared: int) -> tuple[int, ...]:  # noqa: ARG002
+        """The same: sequences share no cells."""
+        return self.request_units(tokens)
 
 
 def largest(most: int, holds: Callable[[int], bool]) -> int:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kvplan.engines import occupied
 from kvplan.engines.llamacpp import compute, history
 from kvplan.engines.llamacpp.allocation import Load, Share
 from kvplan.engines.llamacpp.caches import LayerStore
@@ -22,7 +23,8 @@ def ledger_of(load: Load) -> tuple[LedgerLine, ...]:
     caches = _caches(load)
     if load.budget is not None:
         return _lines((*caches, _rest("kv_budget", load.budget, caches)))
-    drafts = (*_weights(load), *_compute(load), *caches, _runtime(load))
+    others = occupied.lines(load.device.in_use, "outside")
+    drafts = (*_weights(load), *_compute(load), *caches, _runtime(load), *others)
     total = load.device.memory.total if load.device.memory else sum(d.value() for d in drafts)
     return _lines((*drafts, _rest("total_bytes", total, drafts)))
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kvplan.engines import occupied
 from kvplan.engines.llamacpp import families, history
 from kvplan.engines.llamacpp.allocation import Allocation, Load
 from kvplan.engines.llamacpp.context import STEP
+from kvplan.engines.llamacpp.devices import named_gpus
 from kvplan.engines.llamacpp.fit import Choice, shrunk_context
 from kvplan.engines.llamacpp.wording import OWN
 from kvplan.models.caches import ChunkedCache, WindowCache
@@ -42,8 +44,11 @@ def collect(
         found += _too_little(deployment, start)
     elif verdict == "does_not_fit":
         found += _too_many(deployment, start, asked, capacity)
+    if verdict == "does_not_fit":
+        found += _in_use(deployment, asked)
     found += _uncertain(start)
     found += _context(deployment, start, asked)
+    found += _gpus(deployment)
     found += _layers(deployment, start)
     found += _margin(deployment, start)
     found += deployment.wording.notes
@@ -72,6 +77,20 @@ def _too_little(deployment: LlamaCppDeployment, start: Allocation) -> Iterator[R
         hint=_smaller(deployment, short),
     )
     yield from _fit(deployment, start)
+
+
+def _in_use(deployment: LlamaCppDeployment, asked: Asked) -> Iterator[Reason]:
+    """Where an idle machine would hold what was asked for."""
+    if deployment.setup.kv_budget is not None:
+        return
+    busiest = deployment.machine.busiest
+    yield from occupied.blame(
+        busiest.in_use,
+        deployment.idle,
+        context=asked.context,
+        concurrency=asked.concurrency,
+        card=f"{busiest.name} ({busiest.id})",
+    )
 
 
 def _place(load: Load) -> str:
@@ -213,6 +232,20 @@ def _context(deployment: LlamaCppDeployment, start: Allocation, asked: Asked) ->
                 f"llama.cpp makes {format_count(context.n_ctx)} cells of n_ctx "
                 f"{format_count(settings.n_ctx)}: each of {context.streams} is rounded up to 256."
             ),
+        )
+
+
+def _gpus(deployment: LlamaCppDeployment) -> Iterator[Reason]:
+    """Where shares stand for GPUs that nobody named."""
+    setup, planned = deployment.setup, len(deployment.machine.gpus)
+    if planned > max(len(named_gpus(setup)), setup.parallelism.pp):
+        yield Reason(
+            code="gpus_by_tensor_split",
+            message=(
+                f"tensor_split lists {planned} shares, so {planned} × "
+                f"{deployment.machine.gpus[0].id} are planned for."
+            ),
+            hint=f"Say so with --pp {planned}, or leave out tensor_split to plan for one GPU.",
         )
 
 

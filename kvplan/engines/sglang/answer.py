@@ -77,22 +77,19 @@ def _request_bytes(deployment: SglangDeployment, context: int) -> int:
 
 def _capacity(deployment: SglangDeployment, context: int) -> Capacity:
     figures = deployment.figures(context)
+    fewest, most = deployment.token_range or (None, None)
     return Capacity(
         blocks=figures.blocks,
         block_size=deployment.frame.page,
         bytes_per_block=deployment.frame.page * _rows(deployment)[1],
         groups=tuple(_groups(deployment, context)),
         tokens=figures.tokens,
-        tokens_low=_tokens(deployment, deployment.low),
-        tokens_high=_tokens(deployment, deployment.high),
+        tokens_low=fewest,
+        tokens_high=most,
         max_concurrency=figures.max_concurrency,
         max_context=figures.max_context,
         requests=figures.requests,
     )
-
-
-def _tokens(deployment: SglangDeployment, available: int | None) -> int | None:
-    return None if available is None else sizes.solve(deployment.sizing, available).tokens
 
 
 def _groups(deployment: SglangDeployment, context: int) -> Iterator[CacheGroup]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kvplan.engines.base import Answer, Figures
+from kvplan.engines.base import Answer, Figures, PoolUnits, ReplicaPools
 from kvplan.engines.sglang import answer as answers
 from kvplan.engines.sglang import drafts, ledgers, pools, sizes
 from kvplan.engines.sglang.frame import Frame
@@ -23,6 +23,7 @@ class SglangDeployment:
         sizing: Rows and rules of the pools.
         ranks: One rank's memory by pipeline stage, or None where the bytes were given.
         available: Bytes for the pools on every rank.
+        uneven: Other programs hold so much of one card only that SGLang refuses to start.
     """
 
     frame: Frame
@@ -30,6 +31,21 @@ class SglangDeployment:
     sizing: Sizing
     ranks: tuple[RankMemory, ...] | None
     available: int
+    uneven: bool = False
+
+    @property
+    def used_by_others(self) -> int:
+        """Bytes that other programs hold on the fullest card; 0 where the budget was given."""
+        return self.ranks[0].used_by_others if self.ranks else 0
+
+    @property
+    def idle(self) -> SglangDeployment:
+        """The same configuration on cards that nobody else uses."""
+        if self.ranks is None:
+            return self
+        ranks = tuple(rank.idle for rank in self.ranks)
+        available = min(rank.available for rank in ranks)
+        return replace(self, ranks=ranks, available=available, uneven=False)
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -45,6 +61,14 @@ class SglangDeployment:
     def high(self) -> int | None:
         """Bytes for the pools if less is taken before loading; None: no range."""
         return min(rank.high for rank in self.ranks) if self.ranks else None
+
+    @cached_property
+    def token_range(self) -> tuple[int, int] | None:
+        """Fewest and most tokens between `low` and `high`; None: no range."""
+        if self.low is None or self.high is None:
+            return None
+        fewest, most = sizes.token_range(self.sizing, self.low, self.high)
+        return min(fewest, self.sizes.tokens), max(most, self.sizes.tokens)
 
     @cached_property
     def fullest(self) -> int:
@@ -106,9 +130,39 @@ class SglangDeployment:
             max_concurrency=sizes.concurrency(self.sizing, self.sizes, context),
             max_context=longest,
             requests=self.requests(self.sizes, context),
-            starts=longest >= context and room,
+            starts=longest >= context and room and not self.uneven,
         )
 
     def answer(self, context: int, concurrency: int | None) -> Answer:
         """The full answer for ``concurrency`` requests of ``context`` tokens."""
         return answers.build(self, context, concurrency)
+
+    def pools(self, context: int) -> ReplicaPools:  # noqa: ARG002  the same for every length
+        """Pages of tokens, and tokens of windows and slots of states where there are any."""
+        found, page = self.sizes, self.frame.page
+        need = sizes.need_of(self.sizing, 1)
+        pools = [PoolUnits("kv", "page", found.tokens // page)]
+        if need.window_tokens:
+            pools.append(PoolUnits("windows", "token", found.window_tokens))
+        if need.slots:
+            pools.append(PoolUnits("states", "slot", found.slots))
+        return ReplicaPools(
+            pools=tuple(pools),
+            sequences=found.requests,
+            replicas=self.frame.settings.dp_size * self.parallelism.dp,
+            step=page,
+        )
+
+    def request_units(self, tokens: int) -> tuple[int, ...]:
+        """Pages, tokens of windows and slots that a request holds at most while it decodes."""
+        need = sizes.need_of(self.sizing, tokens)
+        return (need.pages, *(part for part in (need.window_tokens, need.slots) if part))
+
+    def own_units(self, tokens: int, shared: int) -> tuple[int, ...]:
+        """The same without the pages of the radix cache that others hold too.
+
+        Windows and states are counted as its own.
+        """
+        pages, *rest = self.request_units(tokens)
+        kept = 0 if self.frame.settings.disable_radix_cache else shared // self.frame.page
+        return (pages - min(pages, kept), *rest)

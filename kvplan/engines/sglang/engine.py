@@ -50,6 +50,7 @@ class Sglang:
             sizing=sizing,
             ranks=ranks,
             available=_available(frame, ranks),
+            uneven=ranks is not None and memory.is_uneven(frame, ranks[0].idle.free),
         )
 
 

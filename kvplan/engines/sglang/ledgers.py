@@ -58,7 +58,7 @@ def _pool(deployment: SglangDeployment) -> Iterator[Draft]:
     low = found if deployment.low is None else solve(deployment.sizing, deployment.low)
     high = found if deployment.high is None else solve(deployment.sizing, deployment.high)
     sizing, rows = deployment.sizing, deployment.sizing.stages[stage]
-    tokens = (found.tokens, low.tokens, high.tokens)
+    tokens = (found.tokens, *(deployment.token_range or (found.tokens, found.tokens)))
     if rows.full_bytes:
         name = "kv_cache.full" if rows.window.token_bytes else "kv_cache"
         yield _tokens(name, deployment, tokens, rows.full_bytes)

@@ -7,9 +7,9 @@ Source: SGLang 0.5.23, sglang/srt/mem_cache/kv_cache_configurator.py _profile_av
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kvplan.engines import runtime
+from kvplan.engines import occupied, runtime
 from kvplan.engines.sglang import runtime_ranges as ranges
 from kvplan.engines.sglang.frame import Frame
 from kvplan.engines.sglang.weights import weight_lines
@@ -21,6 +21,10 @@ from kvplan.units import GIB, MIB
 SOURCE = "SGLang 0.5.23, kv_cache_configurator.py _profile_available_bytes"
 STATIC = "floor(free_bytes * mem_fraction_static)"
 _MULTICAST = (9, 10)
+# A start is refused where a rank has less than this share of what is free on another, unless
+# SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK (on by default) is off. Source: the model runner's
+# init_torch_distributed.
+LEAST_OF_OTHERS = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,16 @@ class RankMemory:
         return self.device.total - sum(draft.value() for draft in self.before)
 
     @property
+    def used_by_others(self) -> int:
+        """Bytes that other programs hold on the fullest card."""
+        return occupied.held(self.before)
+
+    @property
+    def idle(self) -> RankMemory:
+        """The same rank on a card that nobody else uses."""
+        return replace(self, before=occupied.without(self.before))
+
+    @property
     def static(self) -> int:
         """Bytes of weights and pools together."""
         return _static(self.free, self.fraction)
@@ -61,15 +75,23 @@ class RankMemory:
 
     @property
     def low(self) -> int:
-        """The same if what is taken before loading is at its high end."""
-        free = self.device.low - sum(draft.value(draft.high) for draft in self.before)
-        return _static(free, self.fraction) - self.spent
+        """The least of it over the ranges of what is taken before loading."""
+        return min(self._ends)
 
     @property
     def high(self) -> int:
-        """The same if what is taken before loading is at its low end."""
-        free = self.device.high - sum(draft.value(draft.low) for draft in self.before)
-        return _static(free, self.fraction) - self.spent
+        """The most of it over the ranges of what is taken before loading."""
+        return max(self._ends)
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """With most and with least taken before; a negative share turns them round."""
+        less = self.device.low - sum(draft.value(draft.high) for draft in self.before)
+        more = self.device.high - sum(draft.value(draft.low) for draft in self.before)
+        return (
+            _static(less, self.fraction) - self.spent,
+            _static(more, self.fraction) - self.spent,
+        )
 
 
 def _static(free: int, fraction: float) -> int:
@@ -93,7 +115,7 @@ def rank_memory(frame: Frame, layout: RankLayout) -> RankMemory:
     return RankMemory(
         device=frame.device,
         fraction=frame.settings.mem_fraction_static,
-        before=(_context(), *_nccl(frame)),
+        before=(_context(), *_nccl(frame), *_others(frame)),
         budget=(*weight_lines(frame, layout), *_images(frame)),
         after=(_workspace(), *_graphs(frame)),
     )
@@ -124,6 +146,29 @@ def _nccl(frame: Frame) -> tuple[Draft, ...]:
     multicast = spread.tp > 1 and frame.sm[0] in _MULTICAST
     fitted = ranges.NCCL_MULTICAST_GIB if multicast else ranges.NCCL_GIB
     return (_gib_line("nccl", "outside", fitted, ranges.NCCL_SOURCE),)
+
+
+def _others(frame: Frame) -> tuple[Draft, ...]:
+    """What is not free before loading, so that the static share is of less."""
+    return occupied.lines(occupied.fullest_card(frame.setup), "outside")
+
+
+def is_uneven(frame: Frame, idle_bytes: int) -> bool:
+    """Whether ranks of a replica differ too much in what is free for SGLang to start.
+
+    Args:
+        frame: The setup, with what others hold of each card.
+        idle_bytes: What is free before loading on a card that nobody else uses.
+    """
+    spread = frame.setup.parallelism
+    if spread.tp == 1:
+        return False
+    ranks, in_use = spread.tp * spread.pp, frame.setup.gpu.in_use
+    used = (*in_use, *[0] * spread.gpus)[: spread.gpus]
+    replicas = (used[first : first + ranks] for first in range(0, spread.gpus, ranks))
+    return any(
+        idle_bytes - max(cards) < LEAST_OF_OTHERS * (idle_bytes - min(cards)) for cards in replicas
+    )
 
 
 def _images(frame: Frame) -> tuple[Draft, ...]:

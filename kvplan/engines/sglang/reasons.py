@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kvplan.engines import occupied
 from kvplan.engines.sglang import history, sizes
 from kvplan.engines.sglang import runtime_ranges as ranges
 from kvplan.engines.sglang.layers import LOCAL
+from kvplan.engines.sglang.memory import LEAST_OF_OTHERS
 from kvplan.plan import Reason, Verdict
 from kvplan.units import MIB, format_bytes, format_count
 
@@ -57,6 +59,23 @@ def _too_little(
             ),
             hint="Lower -o mem_fraction_static, -o max_running_requests or --context.",
         )
+    yield from _in_use(deployment, context, concurrency)
+
+
+def _in_use(
+    deployment: SglangDeployment, context: int, concurrency: int | None
+) -> Iterator[Reason]:
+    used = deployment.used_by_others
+    if not deployment.uneven:
+        yield from occupied.blame(used, deployment.idle, context=context, concurrency=concurrency)
+        return
+    yield occupied.reason(
+        used,
+        "SGLang does not start ranks of which one has less than "
+        f"{LEAST_OF_OTHERS} of the free memory of another.",
+        hint="Stop them, or choose cards that are equally free with CUDA_VISIBLE_DEVICES.",
+        card="one of the GPUs",
+    )
 
 
 def _no_room(deployment: SglangDeployment) -> Reason:

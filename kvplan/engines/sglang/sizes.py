@@ -113,6 +113,33 @@ def solve(sizing: Sizing, available: int) -> Sizes:
     return Sizes(tokens, windows, slots, drafted, _requests(sizing, tokens, slots))
 
 
+def token_range(sizing: Sizing, low: int, high: int) -> tuple[int, int]:
+    """Fewest and most tokens that any number of bytes from ``low`` to ``high`` gives.
+
+    Tokens do not grow with bytes all the way: where one slot of states more is cut, it is taken
+    from them. The fewest lie at the first such step or the low end, the most before the last step
+    or at the high end.
+    """
+    ends = [low, high]
+    if sizing.slot_bytes:
+        first = _step(sizing, solve(sizing, low).slots, low, high)
+        last = _step(sizing, solve(sizing, high).slots - 1, low, high)
+        ends += [first, max(low, last - 1)]
+    found = [solve(sizing, available).tokens for available in ends]
+    return min(found), max(found)
+
+
+def _step(sizing: Sizing, slots: int, low: int, high: int) -> int:
+    """The fewest bytes up to ``high`` that give more than ``slots``, or ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        if _state_slots(sizing, middle)[0] > slots:
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
 def _state_slots(sizing: Sizing, available: int) -> tuple[int, int, int]:
     """Slots, copies for drafts, and the bytes that are left for tokens."""
     per_slot, padding = sizing.slot_bytes, sizing.rules.state_padding

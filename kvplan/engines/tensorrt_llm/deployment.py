@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kvplan.engines.base import Answer, Figures
+from kvplan.engines.base import Answer, Figures, PoolUnits, ReplicaPools
 from kvplan.engines.tensorrt_llm import answer as answers
 from kvplan.engines.tensorrt_llm import blocks
 from kvplan.engines.tensorrt_llm.blocks import Blocks, Share, Sizing
@@ -29,6 +29,19 @@ class TensorRtDeployment:
     sizing: Sizing
     ranks: tuple[RankMemory, ...] | None
     shares: tuple[Share, ...]
+
+    @property
+    def used_by_others(self) -> int:
+        """Bytes that other programs hold on the fullest card; 0 where the budget was given."""
+        return self.ranks[0].used_by_others if self.ranks else 0
+
+    @property
+    def idle(self) -> TensorRtDeployment:
+        """The same configuration on cards that nobody else uses."""
+        if self.ranks is None:
+            return self
+        ranks = tuple(rank.idle for rank in self.ranks)
+        return replace(self, ranks=ranks, shares=tuple(rank.share for rank in ranks))
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -111,3 +124,28 @@ class TensorRtDeployment:
     def answer(self, context: int, concurrency: int | None) -> Answer:
         """The full answer for ``concurrency`` requests of ``context`` tokens."""
         return answers.build(self, context, concurrency)
+
+    def pools(self, context: int) -> ReplicaPools:  # noqa: ARG002  the same for every length
+        """Blocks of each window, the narrowest first."""
+        return ReplicaPools(
+            pools=tuple(
+                PoolUnits("kv" if window == self.widest else f"window {window}", "block", count)
+                for window, count in sorted(self.blocks.items())
+            ),
+            sequences=self.sizing.batch,
+            replicas=self.frame.attention_groups * self.parallelism.dp,
+            step=self.sizing.block,
+        )
+
+    def request_units(self, tokens: int) -> tuple[int, ...]:
+        """Blocks of each window that a request of ``tokens`` tokens holds."""
+        return tuple(
+            blocks.request_blocks(self.sizing, window, tokens) for window in sorted(self.blocks)
+        )
+
+    def own_units(self, tokens: int, shared: int) -> tuple[int, ...]:
+        """The same without the reused blocks of the widest window; others count as its own."""
+        *rest, widest = self.request_units(tokens)
+        reuses = self.frame.settings.enable_block_reuse
+        kept = shared // self.sizing.block if reuses else 0
+        return (*rest, widest - min(widest, kept))

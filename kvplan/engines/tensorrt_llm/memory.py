@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kvplan.engines import runtime
+from kvplan.engines import occupied, runtime
 from kvplan.engines.tensorrt_llm.blocks import Share
 from kvplan.engines.tensorrt_llm.frame import Frame
 from kvplan.engines.tensorrt_llm.runtime_ranges import BANDS, Band
@@ -45,6 +45,16 @@ class RankMemory:
         return sum(draft.value() for draft in self.spent)
 
     @property
+    def used_by_others(self) -> int:
+        """Bytes that other programs hold on the fullest card."""
+        return occupied.held(self.spent)
+
+    @property
+    def idle(self) -> RankMemory:
+        """The same rank on a card that nobody else uses."""
+        return replace(self, spent=occupied.without(self.spent))
+
+    @property
     def share(self) -> Share:
         """Bytes for the cache by the estimate, and by what is free when it is allocated."""
         given_back = sum(d.value() for d in self.spent if d.name in self.released)
@@ -76,6 +86,8 @@ def rank_memory(frame: Frame, layout: RankLayout) -> RankMemory:
     lines += [_gib_line("decoder_buffers", band.decoder_gib, band.source)]
     if spread.tp * spread.pp > 1:
         lines.append(_gib_line("nccl", band.nccl_gib, band.source))
+    # The measured peak is what the device misses, whoever took it.
+    lines += occupied.lines(occupied.fullest_card(frame.setup), "budget")
     return RankMemory(frame.device, frame.settings.free_gpu_memory_fraction, tuple(lines))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kvplan.engines import occupied
 from kvplan.engines.tensorrt_llm import blocks, history
 from kvplan.models.caches import WindowCache
 from kvplan.plan import Reason, Verdict
@@ -51,6 +52,9 @@ def _too_little(
         yield _too_long(deployment, context, longest)
     elif concurrency is not None:
         yield from _too_many(deployment, context, concurrency)
+    yield from occupied.blame(
+        deployment.used_by_others, deployment.idle, context=context, concurrency=concurrency
+    )
 
 
 def _no_room(deployment: TensorRtDeployment) -> Reason:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from kvplan.engines.base import Answer, Figures
+from kvplan.engines.base import Answer, Figures, ReplicaPools
 from kvplan.engines.transformers import answer as answers
 from kvplan.engines.transformers.frame import Frame
 from kvplan.engines.transformers.kept import Kept
 from kvplan.engines.transformers.memory import Stage, activation, cuda_context
 from kvplan.engines.transformers.sizes import Size, cache_size
+from kvplan.errors import NotModelledError
 
 End = Literal["likely", "scarce", "ample"]
 # More sequences than any device holds: an end for searches where a sequence keeps nothing.
@@ -27,11 +28,18 @@ class TransformersDeployment:
     Attributes:
         stages: The devices of one replica.
         given: Bytes for the cache by stage where the caller gave them, else None.
+        used_by_others: Bytes that other programs hold on the fullest card.
     """
 
     frame: Frame
     stages: tuple[Stage, ...]
     given: tuple[int, ...] | None
+    used_by_others: int = 0
+
+    @property
+    def idle(self) -> TransformersDeployment:
+        """The same configuration on cards that nobody else uses."""
+        return replace(self, used_by_others=0)
 
     def kept(self, stage: int) -> tuple[Kept, ...]:
         """What the layers of a stage keep."""
@@ -69,7 +77,8 @@ class TransformersDeployment:
         device, context = self.frame.device, cuda_context()
         total = {"likely": device.total, "scarce": device.low, "ample": device.high}[end]
         driver = {"likely": None, "scarce": context.high, "ample": context.low}[end]
-        return total - context.value(driver) - self.stages[stage].weight_bytes
+        taken = context.value(driver) + self.used_by_others
+        return total - taken - self.stages[stage].weight_bytes
 
     def need(self, stage: int, batch: int, context: int, end: End = "likely") -> int:
         """Bytes that ``batch`` requests take of that room."""
@@ -161,6 +170,26 @@ class TransformersDeployment:
     def answer(self, context: int, concurrency: int | None) -> Answer:
         """The full answer for ``concurrency`` requests of ``context`` tokens."""
         return answers.build(self, context, concurrency)
+
+    def pools(self, context: int) -> ReplicaPools:
+        """None: a batch starts and ends together.
+
+        Raises:
+            NotModelledError: always.
+        """
+        raise NotModelledError(
+            f"transformers has no pool that requests of up to {context:,} tokens come and go in: "
+            "a batch is one piece.",
+            hint="Plan traffic for an engine that serves: vllm, sglang, tensorrt-llm, llama.cpp.",
+        )
+
+    def request_units(self, tokens: int) -> tuple[int, ...]:  # noqa: ARG002  see pools
+        """None: see `pools`."""
+        return ()
+
+    def own_units(self, tokens: int, shared: int) -> tuple[int, ...]:  # noqa: ARG002  see pools
+        """None: see `pools`."""
+        return ()
 
 
 def _largest(holds: Callable[[int], bool], most: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kvplan.engines import occupied
 from kvplan.engines.base import DraftRequest, Setup
 from kvplan.engines.transformers import history, memory, reasons
 from kvplan.engines.transformers.deployment import TransformersDeployment
@@ -51,7 +52,10 @@ class Transformers:
             )
         frame = frame_of(setup)
         deployment = TransformersDeployment(
-            frame=frame, stages=memory.stages_of(frame), given=_given(setup)
+            frame=frame,
+            stages=memory.stages_of(frame),
+            given=_given(setup),
+            used_by_others=occupied.fullest_card(setup),
         )
         batch = frame.options.batch_size
         if batch is not None and setup.context is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kvplan.engines import occupied
 from kvplan.engines.transformers.memory import activation, cuda_context
 from kvplan.engines.transformers.sizes import held, layer_size
 from kvplan.ledger import Draft, LedgerLine
@@ -30,6 +31,7 @@ def ledger(
         activation(frame, deployment.stages[stage], batch, context),
         *pool,
         cuda_context(),
+        *occupied.lines(deployment.used_by_others, "outside"),
     )
     rest = _rest("total_bytes", frame.device.total, parts, "nothing is reserved in advance")
     return _lines((*parts, rest))

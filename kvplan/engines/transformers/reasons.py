@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kvplan.engines import occupied
 from kvplan.engines.transformers import history
 from kvplan.engines.transformers.quantized import refusal
 from kvplan.plan import Capacity, Reason, Verdict
@@ -65,6 +66,10 @@ def _too_little(
         yield _too_long(deployment, stage, context, capacity)
     elif concurrency is not None:
         yield from _too_many(deployment, context, concurrency, capacity)
+    if deployment.given is None:
+        yield from occupied.blame(
+            deployment.used_by_others, deployment.idle, context=context, concurrency=concurrency
+        )
 
 
 def _no_room(deployment: TransformersDeployment, stage: int) -> Reason:

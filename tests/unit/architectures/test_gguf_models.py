@@ -46,7 +46,7 @@ def tensors(kinds: Kinds) -> tuple[TensorHeader, ...]:
 
 
 def read(config: Config, kinds: Kinds | None = None) -> ModelSpec:
-    found = tensors(kinds) if kinds else ()
+    found = tensors(kinds) if kinds else None
     return read_model(
         ModelFacts(id="m.gguf", source="m.gguf", config=config, gguf=True, tensors=found)
     )

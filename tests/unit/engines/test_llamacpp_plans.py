@@ -286,7 +286,8 @@ def test_laws_of_plans(context: int, concurrency: int, gpu: str, options: dict[s
     for device in plan.devices:
         if device.left_bytes is not None and device.total_bytes is not None:
             parts = (device.weights_bytes, device.cache_bytes, device.compute_bytes)
-            assert device.left_bytes == device.total_bytes - sum(parts) - device.process_bytes
+            beside = device.process_bytes + device.others_bytes
+            assert device.left_bytes == device.total_bytes - sum(parts) - beside
 
 
 @settings(max_examples=25)
