@@ -11,8 +11,11 @@ ACTIVATION = ("activation_peak", "expert_buffers", "multimodal_profile", "compil
 NON_TORCH = ("non_torch",)
 GRAPHS = ("cuda_graphs",)
 
+# Memory of a device that a profile may speak of.
+MOST_GIB = 1024.0
+
 _Factor = Annotated[float, Field(gt=0, le=10)]
-_Gib = Annotated[float, Field(ge=-1024, le=1024)]
+_Gib = Annotated[float, Field(ge=-MOST_GIB, le=MOST_GIB)]
 _Starts = Annotated[int, Field(ge=0)]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -31,6 +31,15 @@ def read_log(
         ),
     ],
     *,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu",
+            metavar="GPU",
+            help="The card it ran on, which most logs do not name: kept in records without one.",
+            show_default=False,
+        ),
+    ] = None,
     report_format: Format = None,
 ) -> None:
     """Read an engine's start-up log.
@@ -43,5 +52,11 @@ def read_log(
     from kvplan.cli.records import write_records
     from kvplan.sources.logs.reader import read_log as read
 
-    count = write_records(read(file), report_format)
+    records = read(file)
+    if gpu is not None:
+        from kvplan.sources.gpus import find_gpu
+
+        card = find_gpu(gpu).id
+        records = (r if r.gpu else r.model_copy(update={"gpu": card}) for r in records)
+    count = write_records(records, report_format)
     invocation_of(context).remark(f"{count} {'start' if count == 1 else 'starts'} found.")

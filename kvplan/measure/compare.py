@@ -176,12 +176,18 @@ def _scaled(job: Job) -> Iterator[str]:
 
 
 def _record(plan: Plan, job: Job, found: Measured, terms: Terms) -> Measurement:
-    """The same as a measurement record. No engine ran, so none is named."""
+    """The same as a measurement record, of the engine whose plan was allocated.
+
+    No engine ran: `measured_on` says what the figures were counted on, a device's name, ``cpu``
+    or ``fake``.
+    """
     options = plan.engine.options
     blocks = found.pool.allocated // job.bytes_per_block
     return Measurement(
         id=f"measure-{plan.model.id}",
         source=f"kvplan {__version__} measure",
+        engine=plan.engine.name,
+        engine_version=plan.engine.version,
         model=plan.model.id,
         gpu=plan.gpu.id,
         gpu_count=plan.gpu.count,
@@ -204,4 +210,5 @@ def _record(plan: Plan, job: Job, found: Measured, terms: Terms) -> Measurement:
         outcome="error: memory ran out before the planned pool"
         if found.pool.exhausted
         else "started",
+        measured_on=found.device,
     )

@@ -16,7 +16,8 @@ from statistics import fmean, median, variance
 
 from kvplan.engines.base import Answer
 from kvplan.errors import InputError, KvplanError
-from kvplan.host_profile import ACTIVATION, GRAPHS, NON_TORCH, Factor, HostProfile, Offset
+from kvplan.hardware import device_memory
+from kvplan.host_profile import ACTIVATION, GRAPHS, MOST_GIB, NON_TORCH, Factor, HostProfile, Offset
 from kvplan.ledger import LedgerLine
 from kvplan.measurement import Measurement
 from kvplan.planning.validate.lacking import LackingError, extra
@@ -35,6 +36,13 @@ _MOST_FACTOR = 10.0
 # A part whose range reaches down to nothing counts as that share at least.
 _LEAST_SHARE = 0.2
 _PROFILED = "vllm"
+# The figures of a record that a profile rests on.
+_AMOUNTS = (
+    *("weights_gib", "activation_peak_gib", "non_torch_gib", "cudagraph_est_gib"),
+    "available_kv_gib",
+)
+# Where `kvplan measure` counts tensors instead of a GPU's memory.
+_NO_DEVICES = ("cpu", "fake")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +90,16 @@ def calibrate(records: Iterable[Measurement], finder: Finder, *, name: str) -> C
         InputError: no record says anything of fitted memory.
     """
     matcher = Matcher(finder)
-    used: dict[str, _Start] = {}
+    # The same log read twice is one start; two starts may have the same id, as logs the same name.
+    distinct = dict.fromkeys(record.json_line() for record in records)
+    used: list[tuple[str, _Start]] = []
     skipped: list[tuple[str, str]] = []
-    for number, record in enumerate(records, 1):
+    for number, line in enumerate(distinct, 1):
+        record = Measurement.model_validate_json(line)
         named = record.id or f"record {number}"
         try:
-            used[named] = _start(record, matcher.match(record))
+            _refuse_counts(record)
+            used.append((named, _start(record, matcher.match(record))))
         except (LackingError, KvplanError) as reason:
             skipped.append((named, str(reason)))
     if not used:
@@ -96,7 +108,22 @@ def calibrate(records: Iterable[Measurement], finder: Finder, *, name: str) -> C
             "No record says how this host's memory differs from the plan.",
             hint=f"A start of vLLM with its GPU, utilization and logged memory does. {why}",
         )
-    return Calibration(_profile(list(used.values()), name), tuple(used), tuple(skipped))
+    names, starts = zip(*used, strict=True)
+    return Calibration(_profile(starts, name), names, tuple(skipped))
+
+
+def _refuse_counts(record: Measurement) -> None:
+    """Refuses what `kvplan measure` counted without a GPU.
+
+    Raises:
+        LackingError: it did.
+    """
+    device = extra(record, "measured_on")
+    if device in _NO_DEVICES:
+        raise LackingError(
+            f"it was counted on {device}, which says nothing of a GPU's memory: "
+            "`kvplan measure --device cuda` measures it"
+        )
 
 
 def _profile(starts: Sequence[_Start], name: str) -> HostProfile:
@@ -163,7 +190,8 @@ def _start(record: Measurement, start: Start) -> _Start:
     if start.engine.name != _PROFILED:
         raise LackingError(f"profiles are made of starts of vLLM, not of {start.engine.name}")
     if not start.gpu_stated:
-        raise LackingError("gpu is not stated")
+        raise LackingError("gpu is not stated: `kvplan read-log --gpu` names it")
+    _refuse_amounts(record, start)
     model = start.loaded() if record.weights_gib is None else start.model
     answer = start.engine.prepare(start.memory(model)).answer(start.context, None)
     parts = _logged(record, answer.ledger)
@@ -172,6 +200,22 @@ def _start(record: Measurement, start: Start) -> _Start:
     if not parts:
         raise LackingError("neither a part of its memory nor the cache is stated")
     return _Start(parts=parts, gpu=start.gpu.id, version=record.engine_version)
+
+
+def _refuse_amounts(record: Measurement, start: Start) -> None:
+    """Refuses figures that the card can't have had, such as MiB that are called GiB.
+
+    Raises:
+        LackingError: it states one.
+    """
+    most = min(device_memory(start.gpu).high / GIB, MOST_GIB)
+    for name in _AMOUNTS:
+        stated: float | None = getattr(record, name)
+        if stated is not None and not -most <= stated <= most:
+            raise LackingError(
+                f"{name} is no memory of a card of {most:.1f} GiB: {stated:g} GiB "
+                "(figures of records are GiB, not MiB)"
+            )
 
 
 def _logged(record: Measurement, ledger: tuple[LedgerLine, ...]) -> dict[str, Observed]:

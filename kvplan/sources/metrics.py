@@ -99,7 +99,8 @@ _NAMES = frozenset(
 
 def _vllm(engine: _Engine, identity: str, source: str) -> Measurement:
     info = engine.info
-    blocks, block_size = _whole(info.get("num_gpu_blocks")), _whole(info.get("block_size"))
+    blocks = _whole(info.get("num_gpu_blocks"))
+    block_size = _whole(info.get("block_size")) or None  # 0 is no size
     tokens = _whole(info.get("kv_cache_size_tokens"))
     return _record(
         {
@@ -157,7 +158,7 @@ def _hit_rate(values: Mapping[str, float]) -> float | None:
 
 def _sglang(engine: _Engine, identity: str, source: str) -> Measurement:
     values, info = engine.values, engine.info
-    page = _whole(info.get("page_size"))
+    page = _whole(info.get("page_size")) or None  # 0 is no size
     tokens = _count(values.get("max_total_num_tokens"))
     pages = _whole(info.get("num_pages"))
     if tokens is None and page is not None and pages is not None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kvplan.sources.logs.facts import Fact, Value
+from kvplan.sources.logs.starts import Start
+from kvplan.sources.logs.unsure import nothing_unsure
 from kvplan.sources.logs.wording import Wording
 
 
@@ -27,6 +29,7 @@ class EngineLog:
         carried: Facts that hold for every later start in the same log too.
         rank_of: The rank that a device's name stands for, or None for what is no GPU; None where
             lines name processes.
+        unsure: Keys of a record that a start has not said in full so far.
         fronts: How processes are called that only repeat what ranks say.
     """
 
@@ -37,4 +40,5 @@ class EngineLog:
     derive: Callable[[Mapping[str, Value]], dict[str, Value]] = nothing_more
     carried: frozenset[str] = frozenset()
     rank_of: Callable[[str], str | None] | None = None
+    unsure: Callable[[Start], frozenset[str]] = nothing_unsure
     fronts: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.facts import Fact, Value, count, mib, text
 from kvplan.sources.logs.starts import OTHER_FAILURE, STARTED
+from kvplan.sources.logs.unsure import unsure_llamacpp
 from kvplan.sources.logs.wording import wording
 
 _TYPE = r"\w{1,16}"
@@ -157,4 +158,5 @@ LLAMACPP = EngineLog(
     order=ORDER,
     derive=derive,
     rank_of=gpu_of,
+    unsure=unsure_llamacpp,
 )

@@ -11,6 +11,7 @@ from kvplan.sources.logs import llamacpp
 from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.facts import Fact, Value, count, human, text
 from kvplan.sources.logs.starts import OTHER_FAILURE, STARTED
+from kvplan.sources.logs.unsure import unsure_ollama
 from kvplan.sources.logs.wording import wording
 
 _TOTAL = human()
@@ -123,4 +124,5 @@ OLLAMA = EngineLog(
     derive=derive,
     carried=frozenset({"engine_version", "compute_name", "compute_total_gib"}),
     rank_of=llamacpp.gpu_of,
+    unsure=unsure_ollama,
 )

@@ -118,7 +118,7 @@ class _StreamReader:
         values = each.read(match)
         if each.arguments:
             rest = line.text[match.end() :]
-            values |= read_arguments(rest, each.arguments, whole=line.whole)
+            values |= read_arguments(rest, each.arguments, whole=_has_end(line))
         for name in engine.carried & values.keys():
             note(self._carried, name, values[name])
         self._turn_to(engine, each, line, only_carried=values.keys() <= engine.carried)
@@ -150,6 +150,14 @@ class _StreamReader:
             {name: self._carried[name] for name in engine.carried & self._carried.keys()}
         )
         return self.current
+
+
+def _has_end(line: Line) -> bool:
+    """Whether the end of a line's settings is there.
+
+    The first line of a file may have lost the mark of a container runtime that it is only a part.
+    """
+    return line.whole and line.number > 1
 
 
 def _rank(engine: EngineLog, match: re.Match[str], line: Line) -> str | None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from kvplan.errors import without_login
 from kvplan.measurement import Measurement
 from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.facts import Value
-from kvplan.sources.logs.starts import Start, settle
+from kvplan.sources.logs.starts import OUT_OF_MEMORY, Start, settle
 
 _COUNTS = frozenset(
     {
@@ -27,7 +28,7 @@ _WORDS = frozenset(
 )
 # Where ranks differ, these are listed rank by rank.
 _SPREAD = ("weights_gib", "available_kv_gib", "activation_peak_gib", "non_torch_gib")
-_SECRET = re.compile(r"(?<=//)[^/@\s]*@|\?.*|\bhf_\w{8,}|\bsk-[\w-]{8,}")
+_SECRET = re.compile(r"\?.*|\bhf_\w{8,}|\bsk-[\w-]{8,}")
 
 
 def to_measurement(start: Start, engine: EngineLog, name: str) -> Measurement:
@@ -50,17 +51,32 @@ def to_measurement(start: Start, engine: EngineLog, name: str) -> Measurement:
     record = by_rank[fullest] | _from_others(engine, by_rank[fullest], facts, fullest)
     if engine.rank_of is not None and settled.ranks:
         record["gpu_count"] = len(settled.ranks)
+    record |= _spread(by_rank, fullest, _keys(engine, settled.shared))
     return Measurement.model_validate(
         {
-            **{key: value for key, value in record.items() if value is not None},
-            **_spread(by_rank, fullest, _keys(engine, settled.shared)),
+            **_sure(record, engine.unsure(start)),
             **({"contradictory": list(settled.contradictory)} if settled.contradictory else {}),
             "id": f"{PurePath(name).name}:{start.line}",
             "source": f"{name}:{start.line}",
             "engine": start.engine,
-            "outcome": start.outcome or None,
+            # That memory ran out, without a word of when, is no outcome.
+            "outcome": None if start.outcome == OUT_OF_MEMORY else start.outcome or None,
         }
     )
+
+
+def _sure(record: Mapping[str, Any], unsure: frozenset[str]) -> dict[str, Any]:
+    """The record without keys that the log does not hold in full, nor what is said of them."""
+    dropped = {*unsure, *(f"{key}_per_rank" for key in unsure)}
+    if "available_kv_gib" in unsure:
+        dropped.add("rank")
+    found = {k: value for k, value in record.items() if k not in dropped and value is not None}
+    for key in ("derived", "of_other_ranks"):
+        if key in found:
+            found[key] = [name for name in found[key] if name not in unsure]
+            if not found[key]:
+                del found[key]
+    return found
 
 
 def _keys(engine: EngineLog, facts: Mapping[str, Value]) -> dict[str, Any]:
@@ -93,10 +109,19 @@ def _fitting(key: str, value: Value) -> Value | None:
         least = 1 if key in _AT_LEAST_ONE else 0
         return value if isinstance(value, int) and value >= least else None
     if key.endswith(_FRACTIONS):
-        return float(value) if isinstance(value, int | float) else None
+        known = isinstance(value, int | float) and (value >= 0 or key not in _NOT_NEGATIVE)
+        return float(value) if known else None
     return value
 
 
+# Engines print what is left for the cache, and what graphs took between two measurements, below 0
+# too; these are amounts.
+_NOT_NEGATIVE = frozenset(
+    {
+        *("gpu_total_gib", "weights_gib", "activation_peak_gib", "non_torch_gib"),
+        "cudagraph_est_gib",
+    }
+)
 _FRACTIONS = ("_gib", "_utilization", "_concurrency", "_fraction", "_static")
 
 
@@ -110,7 +135,7 @@ def _word(value: Value) -> str | None:
     """A name, without what a log should not have held: credentials in an address."""
     if not isinstance(value, str):
         return None
-    return _SECRET.sub("", value.removeprefix("torch.")) or None
+    return _SECRET.sub("", without_login(value.removeprefix("torch."))) or None
 
 
 def _fullest(by_rank: Mapping[str, Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.facts import Value, count, gib, text
 from kvplan.sources.logs.starts import STARTED
+from kvplan.sources.logs.unsure import unsure_sglang
 from kvplan.sources.logs.wording import wording
 
 _NAME = r"[^\s']{1,300}"
@@ -143,4 +144,5 @@ SGLANG = EngineLog(
         "available_after_start_gib": ("end_avail_gib",),
     },
     derive=derive,
+    unsure=unsure_sglang,
 )

@@ -27,6 +27,7 @@ class Start:
         ranks: Facts of each rank, by the name of its process or device.
         cores: Engine processes that have begun, by name.
         outcome: How it ended, or nothing yet.
+        begun: Whether its first line was seen; else its head is cut off.
         closed: Whether figures are no longer taken: those that follow are of another model.
     """
 
@@ -36,6 +37,7 @@ class Start:
     ranks: dict[str, Sightings] = field(default_factory=dict)
     cores: set[str] = field(default_factory=set)
     outcome: str = ""
+    begun: bool = False
     closed: bool = False
 
     @property
@@ -75,8 +77,13 @@ class Start:
                     sightings.pop(name, None)
 
     def _phase(self) -> str:
-        """When memory ran out: while the model was loaded, or once it was there."""
+        """When memory ran out: while the model was loaded, or once it was there.
+
+        A log without its head does not tell.
+        """
         loaded = any(_LOADED & rank.keys() for rank in self.ranks.values())
+        if not loaded and not self.begun:
+            return OUT_OF_MEMORY
         return f"{OUT_OF_MEMORY}_in_warm_up" if loaded else f"{OUT_OF_MEMORY}_at_load"
 
     def is_begun_by(self, wording: Wording, line: Line) -> bool:
@@ -89,7 +96,8 @@ class Start:
         return name not in self.cores and not self.outcome
 
     def begin(self, wording: Wording, line: Line) -> None:
-        """Notes which of its processes has begun."""
+        """Notes that it has begun, and which of its processes."""
+        self.begun = True
         if wording.begins == "core":
             self.cores.add(line.process.partition(" pid=")[0])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.facts import count, gib, ratio, text
+from kvplan.sources.logs.unsure import unsure_tensorrt_llm
 from kvplan.sources.logs.wording import wording
 
 FACTS = {
@@ -26,6 +27,12 @@ FACTS = {
     "outside_gib": gib("last"),
     "device_gib": gib(),
 }
+
+# What is said of the pool that is measured with, and anew of the real one.
+_OF_A_POOL = (
+    *("pool_gib", "kv_tokens", "primary_blocks", "tokens_per_block"),
+    *("max_seq_len", "max_num_tokens", "max_batch_size"),
+)
 
 TENSORRT_LLM = EngineLog(
     name="tensorrt-llm",
@@ -67,6 +74,7 @@ TENSORRT_LLM = EngineLog(
             "available KV cache memory when calculating max tokens: {} GiB, fraction is set "
             "{fraction}, {}device total memory {device_gib} GiB",
             FACTS,
+            resets=_OF_A_POOL,
         ),
         # tensorrt_llm/_torch/pyexecutor/py_executor_creator.py
         wording(
@@ -97,4 +105,5 @@ TENSORRT_LLM = EngineLog(
         "free_gpu_memory_fraction": ("fraction",),
         "outside_torch_gib": ("outside_gib",),
     },
+    unsure=unsure_tensorrt_llm,
 )

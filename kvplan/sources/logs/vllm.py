@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.facts import count, gib, ratio, text
+from kvplan.sources.logs.unsure import unsure_vllm
 from kvplan.sources.logs.vllm_record import ORDER, derive
 from kvplan.sources.logs.wording import wording
 
@@ -249,4 +250,5 @@ VLLM = EngineLog(
     order=ORDER,
     derive=derive,
     fronts=("APIServer", "ApiServer", "EngineCore", "DPSupervisor", "Process-", "MainProcess"),
+    unsure=unsure_vllm,
 )

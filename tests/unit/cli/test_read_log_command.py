@@ -84,9 +84,34 @@ def test_standard_input_is_read(
     assert json.loads(capsys.readouterr().out.splitlines()[0])["source"] == "standard input:1"
 
 
+def cards(capsys: pytest.CaptureFixture[str], *words: str) -> list[str | None]:
+    """The GPU of each record of a command."""
+    assert run(["read-log", *words, "--format", "jsonl"]) == 0
+    return [json.loads(line)["gpu"] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_named_card_is_kept_in_every_record(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cards(capsys, LOG) == [None] * 3
+    assert cards(capsys, LOG, "--gpu", "H100 SXM") == ["H100-SXM-80GB"] * 3
+
+
+def test_the_card_that_a_log_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    named = cards(capsys, "llamacpp-b6123-window.log", "--gpu", "H100 SXM")
+    assert named == ["NVIDIA GeForce RTX 5090"]
+
+
+def test_a_named_card_changes_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["read-log", LOG])
+    without = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    run(["read-log", LOG, "--gpu", "H100 SXM"])
+    named = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert named == [{**record, "gpu": "H100-SXM-80GB"} for record in without]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
+        (["read-log", LOG, "--gpu", "Voodoo 2"], 2, "Voodoo 2"),
         (["read-log", "expected.json"], 2, "No start of an engine was found"),
         (["read-log", "nowhere.log"], 2, "There is no file"),
         (["read-log", "."], 2, "directory"),

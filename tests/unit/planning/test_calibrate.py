@@ -85,6 +85,21 @@ def test_logged_parts_become_factors_and_an_offset() -> None:
     assert 0 < profile.non_torch.gib < 1.5
 
 
+def test_starts_of_the_same_name_are_several_and_the_same_start_is_one() -> None:
+    one = record(id="serve.log:1", **STATED, non_torch_gib=1.5)
+    other = record(id="serve.log:1", **STATED, non_torch_gib=1.6)
+    assert learned(one, other, one).used == ("serve.log:1", "serve.log:1")
+    assert learned(one, other, one).profile.starts == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_counts_of_tensors_are_skipped(device: str) -> None:
+    counted = record(id="b", **STATED, non_torch_gib=1.5, measured_on=device)
+    found = learned(record(id="a", **STATED, non_torch_gib=1.5), counted)
+    assert found.used == ("a",)
+    assert found.skipped[0][1].startswith(f"it was counted on {device}, which says nothing")
+
+
 def test_a_cache_smaller_than_planned_is_put_down_to_what_was_not_logged() -> None:
     less = learned(record(id="a", **STATED, available_kv_gib=60.0)).profile
     more = learned(record(id="a", **STATED, available_kv_gib=70.9)).profile

@@ -135,6 +135,8 @@ def array(kind: int, count: int, body: bytes = b"") -> bytes:
         (header({"general.alignment": True}, {}), "no power of two"),
         (info(row_first=()), "0 dimensions"),
         (info(row_first=(1,) * 5), "5 dimensions"),
+        (info(row_first=(8, 0)), "'t' a dimension of 0"),
+        (info(row_first=(0, 8)), "'t' a dimension of 0"),
         (start(1, 0) + text("t") + struct.pack("<I", 2**32 - 1), "4294967295 dimensions"),
         (info(kind=12, row_first=(255, 4)), "a shape that q4_K can't have"),
         (info(row_first=(2**40, 2**40)), "a shape that f32 can't have"),
