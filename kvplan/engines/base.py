@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from kvplan.errors import UsageError
 from kvplan.hardware import GpuSpec
@@ -94,6 +94,95 @@ class Answer:
     devices: tuple[DevicePart, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PoolUnits:
+    """One pool that all requests of a replica draw from.
+
+    Attributes:
+        name: What it keeps: ``kv``, ``windows``, ``states``, ``sequences``.
+        unit: What it is handed out in: ``block``, ``page``, ``token``, ``slot``.
+        count: Units that requests can have.
+    """
+
+    name: str
+    unit: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPools:
+    """What the requests of one replica share.
+
+    Attributes:
+        pools: In the order of `Prepared.request_units`.
+        sequences: Most requests that run at once, whatever they hold.
+        replicas: Replicas of the deployment; each has such pools of its own.
+        step: A request's units change only where its tokens pass a multiple of this.
+    """
+
+    pools: tuple[PoolUnits, ...]
+    sequences: int
+    replicas: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockGroup:
+    """Layers that are handed blocks of one pool together, as a request grows.
+
+    Attributes:
+        keeps: Which of a request's tokens stay: all, those of a window or of a chunk, or none
+            (a fixed number of blocks).
+        block_tokens: Tokens of a request that a block holds over all ranks.
+        token_bytes: Bytes that attention reads of one kept token on one rank, over all stages.
+        span: Tokens of the window (what speculation keeps besides included) or of the chunk.
+        fixed: Blocks held whatever the length; blocks of tokens come on top unless ``keeps`` is
+            ``none``.
+        most: Blocks that admission counts at most, whatever the length; None: no limit.
+    """
+
+    keeps: Literal["all", "window", "chunk", "none"]
+    block_tokens: int
+    token_bytes: float = 0.0
+    span: int = 0
+    fixed: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPool:
+    """One replica's pool of blocks, and how its engine fills a batch.
+
+    Attributes:
+        blocks: Blocks that requests can have.
+        block_bytes: Bytes of a block on the fullest rank.
+        groups: Each takes its own blocks of every request.
+        sequences: Most requests that run at once.
+        batch_tokens: Most tokens of a step.
+        caches_prefixes: Whether blocks of the same content are shared and kept.
+        admits_whole: Whether a request is only admitted where its whole prompt has room.
+        replicas: Replicas of the deployment; each has such a pool of its own.
+    """
+
+    blocks: int
+    block_bytes: int
+    groups: tuple[BlockGroup, ...]
+    sequences: int
+    batch_tokens: int
+    caches_prefixes: bool = True
+    admits_whole: bool = True
+    replicas: int = 1
+
+
+@runtime_checkable
+class Paged(Protocol):
+    """A prepared configuration whose cache is a pool of blocks, for simulations."""
+
+    def block_pool(self) -> BlockPool:
+        """The pool, and the engine's own rule of what a request takes of it."""
+        ...
+
+
 class Prepared(Protocol):
     """A configuration whose layers, pages and memory are worked out; asking is then cheap."""
 
@@ -107,6 +196,29 @@ class Prepared(Protocol):
 
     def answer(self, context: int, concurrency: int | None) -> Answer:
         """The full answer for ``concurrency`` requests of ``context`` tokens."""
+        ...
+
+    def pools(self, context: int) -> ReplicaPools:
+        """What the requests of a replica share that is started for ``context`` tokens.
+
+        Raises:
+            NotModelledError: the engine has no pool that requests come and go in.
+        """
+        ...
+
+    def request_units(self, tokens: int) -> tuple[int, ...]:
+        """Units of each pool that a request holds while it decodes, at ``tokens`` tokens.
+
+        The engine's own rule; never less for more tokens. A chunk of prompt in flight, for which
+        windows need more when a request starts, is not in it.
+        """
+        ...
+
+    def own_units(self, tokens: int, shared: int) -> tuple[int, ...]:
+        """Units that it holds beside those with only its first ``shared`` tokens.
+
+        Those are held once for all requests that begin alike, where the engine shares them.
+        """
         ...
 
 

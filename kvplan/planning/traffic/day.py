@@ -1,0 +1,122 @@
+"""A day of arrivals, or of users, on a number of replicas."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kvplan.errors import UsageError
+from kvplan.planning.traffic.capacity import Replica
+from kvplan.planning.traffic.populations import Poisson, Population, Users
+from kvplan.planning.traffic.traffic import Demand, Service
+from kvplan.traffic_plan import HourOfDay, LoadOnPools
+
+MOST_REPLICAS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Demand with the life of a request.
+
+    Attributes:
+        life_s: Seconds that a request lasts on average.
+    """
+
+    demand: Demand
+    life_s: float
+
+    @property
+    def users_share(self) -> float:
+        """Share of a user's time that goes into waiting for an answer."""
+        return self.life_s / (self.life_s + self.demand.think_s)
+
+    @property
+    def rate_per_s(self) -> float:
+        """Requests a second over the day."""
+        if self.demand.rate_per_s is not None:
+            return self.demand.rate_per_s
+        return (self.demand.users or 0) / (self.life_s + self.demand.think_s)
+
+    def population(self, factor: float, replicas: int) -> Population:
+        """Requests at once on one of so many replicas, at ``factor`` times the mean rate."""
+        if self.demand.users is None:
+            return Poisson(self.rate_per_s * factor * self.life_s / replicas)
+        users = math.ceil(self.demand.users * factor / replicas)
+        return Users(users, self.users_share)
+
+
+def load_of(
+    replica: Replica, demand: Demand, service: Service, *, steps: float, replicas: int, risk: float
+) -> LoadOnPools:
+    """Judges a day.
+
+    Args:
+        replica: One replica's pools and units.
+        demand: What comes.
+        service: How fast it is served.
+        steps: Mean life of a request in decoding steps.
+        replicas: Replicas that share the demand evenly.
+        risk: The chosen risk.
+
+    Raises:
+        UsageError: the rate at which tokens are generated is not stated.
+    """
+    if service.decode_tokens_per_s is None:
+        raise UsageError(
+            "How long requests last is not stated, so arrivals say nothing.",
+            hint="Add --decode-rate, in tokens a second of one request.",
+        )
+    stream = Stream(demand, steps / service.decode_tokens_per_s)
+    peak = demand.profile.peak
+    # The busiest hour first: its grid serves all the others.
+    by_factor = {
+        factor: replica.risk(stream.population(factor, replicas))
+        for factor in sorted({*demand.profile.hours, 1.0}, reverse=True)
+    }
+    concurrent = stream.population(1.0, replicas).mean * replicas
+    return LoadOnPools(
+        kind="arrivals" if demand.users is None else "users",
+        rate_per_s=stream.rate_per_s,
+        users=demand.users,
+        life_s=stream.life_s,
+        concurrent=concurrent,
+        peak_factor=peak,
+        peak_concurrent=concurrent * peak,
+        risk=by_factor[1.0],
+        peak_risk=by_factor[peak],
+        most_rate_per_s=_most_rate(replica, stream, replicas, risk),
+        replicas=replicas,
+        replicas_needed=_replicas(replica, stream, peak, risk),
+        hours=tuple(
+            HourOfDay(
+                hour=hour,
+                rate_per_s=stream.rate_per_s * factor,
+                concurrent=concurrent * factor,
+                risk=by_factor[factor],
+            )
+            for hour, factor in enumerate(demand.profile.hours)
+        ),
+    )
+
+
+def _most_rate(replica: Replica, stream: Stream, replicas: int, risk: float) -> float | None:
+    if stream.demand.users is not None:
+        return None
+    return replica.arriving(risk).requests * replicas / stream.life_s
+
+
+def _replicas(replica: Replica, stream: Stream, peak: float, risk: float) -> int | None:
+    """The fewest replicas that hold the busiest hour. Bisection."""
+    low, high = 0, 1
+    while replica.risk(stream.population(peak, high)) > risk:
+        low, high = high, high * 2
+        if high > MOST_REPLICAS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle)
+            if replica.risk(stream.population(peak, middle)) <= risk
+            else (middle, high)
+        )
+    return high

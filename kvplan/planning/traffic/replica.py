@@ -1,0 +1,129 @@
+"""Traffic on an engine's pools: what seen requests hold, and what a shared prefix takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kvplan.engines.base import Prepared, ReplicaPools
+from kvplan.planning.traffic.capacity import Replica
+from kvplan.planning.traffic.seen import Seen, Units, seen, units_of
+from kvplan.planning.traffic.traffic import Service, Traffic
+
+Held = Callable[[int], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Pools and units of one replica under some traffic.
+
+    Attributes:
+        pools: As the engine has them.
+        left: The same without what shared prefixes take.
+        units: Of each pool, what a seen request holds itself.
+        whole: The same if nothing were shared.
+        steps: Mean life of an arriving request in decoding steps.
+        once: Units of each pool that one version of all prefixes takes.
+    """
+
+    pools: ReplicaPools
+    left: ReplicaPools
+    units: tuple[Units, ...]
+    whole: tuple[Units, ...]
+    steps: float
+    once: tuple[int, ...]
+
+    def replica(self) -> Replica:
+        """The replica that requests are held by."""
+        return Replica(self.left, self.units)
+
+
+def measure(
+    prepared: Prepared, context: int, traffic: Traffic, service: Service, *, versions: float = 1.0
+) -> Measured:
+    """Works out what requests hold.
+
+    Args:
+        prepared: The engine's configuration.
+        context: The longest request that it is started for.
+        traffic: Requests that it takes.
+        service: How fast.
+        versions: Versions of a shared prefix that are held at once.
+
+    Raises:
+        NotModelledError: the engine has no pool for requests that come and go.
+        UsageError: no request.
+    """
+    pools = prepared.pools(context)
+    parts = [
+        (seen(pairs, step=pools.step, prompt_steps=service.prompt_steps), shared, _shares(pairs))
+        for pairs, shared in traffic.parts()
+    ]
+    once = _once(prepared, pools, traffic)
+    count = len(pools.pools)
+    own = [
+        (found, units_of(found.tokens, _own(prepared, shared), count), share)
+        for found, shared, share in parts
+    ]
+    whole = own
+    if any(shared for _, shared, _ in parts):
+        whole = [
+            (found, units_of(found.tokens, prepared.request_units, count), share)
+            for found, _, share in parts
+        ]
+    arriving = math.fsum(share for _, _, share in parts)
+    return Measured(
+        pools=pools,
+        left=_without(pools, once, versions),
+        units=_together(own),
+        whole=_together(whole),
+        steps=math.fsum(found.steps * share for found, _, share in parts) / arriving,
+        once=once,
+    )
+
+
+def _shares(pairs: tuple[tuple[int, int, float], ...]) -> float:
+    return math.fsum(share for _, _, share in pairs)
+
+
+def _own(prepared: Prepared, shared: int) -> Held:
+    if not shared:
+        return prepared.request_units
+
+    def held(tokens: int) -> tuple[int, ...]:
+        return prepared.own_units(tokens, min(tokens, shared))
+
+    return held
+
+
+def _once(prepared: Prepared, pools: ReplicaPools, traffic: Traffic) -> tuple[int, ...]:
+    """What all copies of a prefix take: its whole steps, as requests share them."""
+    rule = traffic.prefix
+    if rule is None:
+        return (0,) * len(pools.pools)
+    held = prepared.request_units(rule.tokens)
+    own = prepared.own_units(rule.tokens, rule.tokens)
+    return tuple(rule.copies * (all_ - part) for all_, part in zip(held, own, strict=True))
+
+
+def _without(pools: ReplicaPools, once: tuple[int, ...], versions: float) -> ReplicaPools:
+    left = tuple(
+        replace(pool, count=max(0, pool.count - math.ceil(versions * taken)))
+        for pool, taken in zip(pools.pools, once, strict=True)
+    )
+    return replace(pools, pools=left)
+
+
+def _together(parts: list[tuple[Seen, tuple[Units, ...], float]]) -> tuple[Units, ...]:
+    """Units of all parts; a part is seen as often as it arrives, times its life."""
+    weights = [found.steps * share for found, _, share in parts]
+    whole = math.fsum(weights)
+    mixed: list[Units] = []
+    for pool in range(len(parts[0][1])):
+        sums: dict[int, float] = {}
+        for (_, units, _), weight in zip(parts, weights, strict=True):
+            for held, share in units[pool].atoms:
+                sums[held] = sums.get(held, 0.0) + share * weight / whole
+        mixed.append(Units(tuple(sorted(sums.items()))))
+    return tuple(mixed)

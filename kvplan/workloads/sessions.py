@@ -1,0 +1,117 @@
+"""Conversations of several turns: the context grows, and the user thinks in between."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from typing import TypeAlias
+
+from kvplan.errors import UsageError
+from kvplan.units import MAX_TOKENS
+from kvplan.workloads.distributions import Distribution, draw
+from kvplan.workloads.lengths import Pair, gathered
+from kvplan.workloads.requests import PrefixUse, Request
+
+Waiting: TypeAlias = list[tuple[float, int, int, Request]]
+"""A heap of the next turn of each conversation: when, which conversation, which turn."""
+
+_MOST_TURNS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """What a conversation looks like.
+
+    Attributes:
+        turns: Turns of a conversation.
+        message: Tokens that the user adds each turn.
+        output: Tokens that the model answers each turn.
+        think_s: Mean seconds from an answer to the next message, exponentially distributed.
+        first_tokens: Tokens in front of the first message, such as a system prompt.
+        prefix: The shared part of those, or None.
+        limit: Tokens at which a conversation ends.
+        seconds_per_token: How long an answer takes; the next turn cannot begin before it ends.
+    """
+
+    turns: Distribution
+    message: Distribution
+    output: Distribution
+    think_s: float = 0.0
+    first_tokens: int = 0
+    prefix: PrefixUse | None = None
+    limit: int = MAX_TOKENS
+    seconds_per_token: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.think_s, self.first_tokens, self.seconds_per_token) < 0:
+            raise UsageError("Times and lengths of a session are 0 or more.")
+        if self.prefix is not None and self.prefix.tokens > self.first_tokens:
+            raise UsageError(
+                "The shared prefix is longer than what stands in front of the first message.",
+                hint="Give first_tokens at least the prefix's tokens.",
+            )
+
+    def session(self, name: str, start_s: float, random: Random) -> Iterator[Request]:
+        """The turns of one conversation, in order."""
+        clock, context = start_s, self.first_tokens
+        for turn in range(draw(self.turns, random, limit=_MOST_TURNS)):
+            prompt = context + draw(self.message, random, limit=self.limit)
+            output = draw(self.output, random, limit=self.limit)
+            if prompt + output > self.limit:
+                return
+            yield Request(clock, prompt, output, self.prefix, name, turn)
+            context = prompt + output
+            clock += output * self.seconds_per_token
+            clock += random.expovariate(1 / self.think_s) if self.think_s else 0.0
+
+    def pairs(self, *, seed: int = 0, sessions: int = 1000) -> tuple[Pair, ...]:
+        """Prompts and outputs of all turns, from so many conversations drawn with ``seed``."""
+        random = Random(seed)  # noqa: S311  no secret depends on it
+        drawn = [
+            request
+            for index in range(sessions)
+            for request in self.session(str(index), 0.0, random)
+        ]
+        if not drawn:
+            raise UsageError(
+                "No conversation has a turn within the longest context.",
+                hint="Shorten its messages, or raise the limit.",
+            )
+        share = 1 / len(drawn)
+        return gathered((one.prompt_tokens, one.output_tokens, share) for one in drawn)
+
+
+def in_order(starts: Iterator[float], sessions: Sessions, *, seed: int) -> Iterator[Request]:
+    """Requests of conversations that begin at ``starts`` (ascending), in order of arrival.
+
+    Each conversation has random numbers of its own, so that the same seed gives the same
+    conversations however many there are.
+    """
+    waiting: Waiting = []
+    open_turns: dict[int, Iterator[Request]] = {}
+    for index, start in zip(count(), starts, strict=False):
+        yield from _until(start, waiting, open_turns)
+        random = Random(f"{seed}/{index}")  # noqa: S311  no secret depends on it
+        open_turns[index] = sessions.session(f"s{index}", start, random)
+        _push(index, waiting, open_turns)
+    yield from _until(float("inf"), waiting, open_turns)
+
+
+def _until(
+    time_s: float, waiting: Waiting, open_turns: dict[int, Iterator[Request]]
+) -> Iterator[Request]:
+    while waiting and waiting[0][0] <= time_s:
+        _, index, _, request = heapq.heappop(waiting)
+        yield request
+        _push(index, waiting, open_turns)
+
+
+def _push(index: int, waiting: Waiting, open_turns: dict[int, Iterator[Request]]) -> None:
+    request = next(open_turns[index], None)
+    if request is None:
+        del open_turns[index]
+        return
+    heapq.heappush(waiting, (request.arrival_s, index, request.turn, request))
