@@ -1,0 +1,1 @@
+"""Discrete-event simulation of continuous batching over an engine's pool of blocks."""

@@ -1,0 +1,20 @@
+"""The hit-rate curve computes on millions of numbers with numpy, which is an extra."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from kvplan.errors import UsageError
+
+
+def check() -> None:
+    """Raises where numpy is not installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if find_spec("numpy") is None:
+        raise UsageError(
+            "The hit-rate curve needs numpy.",
+            hint="Install it: pip install 'kvplan-sizer[sim]'.",
+        )
