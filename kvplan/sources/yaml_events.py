@@ -45,10 +45,23 @@ _WORDS: Mapping[str, bool | None] = {
 
 
 class EventReader:
-    """Reads the events of one document."""
+    """Reads the events of one document.
 
-    def __init__(self, name: str, events: Iterator[Event]) -> None:
+    Args:
+        name: The file, as messages name it.
+        events: What the parser sees.
+        repeated: Where it is given, keys that stand twice are added to it (place and sentence)
+            instead of ending the reading; the first one's value counts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        events: Iterator[Event],
+        repeated: list[tuple[str, str]] | None = None,
+    ) -> None:
         self._name = name
+        self._repeated = repeated
         self._events = events
         self._places: dict[KeyPath, tuple[int, int]] = {}
 
@@ -96,10 +109,9 @@ class EventReader:
                 break
             key = self._key(event)
             if key in found:
-                line, _ = self._places[(*path, key)]
-                self._refuse(
-                    event, f"The key {_shown(key)} is already on line {line}.", "Keep one of them."
-                )
+                self._repeat(event, key, self._places[(*path, key)][0])
+                self._value(next(self._events), (*path, key))
+                continue
             self._places[(*path, key)] = _place(event)
             found[key] = self._value(next(self._events), (*path, key))
         return found
@@ -154,6 +166,14 @@ class EventReader:
             self._refuse(
                 event, f"The tag {_shown(str(tag))} is not accepted.", "Write the value without it."
             )
+
+    def _repeat(self, event: Event, key: str, first_line: int) -> None:
+        """A key that is there already: noted where the caller collects problems, else refused."""
+        message = f"The key {_shown(key)} is already on line {first_line}."
+        if self._repeated is None:
+            self._refuse(event, message, "Keep one of them.")
+        line, column = _place(event)
+        self._repeated.append((f"{self._name}:{line}:{column}", message))
 
     def _refuse(self, event: Event, message: str, hint: str) -> NoReturn:
         line, column = _place(event)

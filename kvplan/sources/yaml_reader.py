@@ -48,24 +48,28 @@ def read_yaml(path: Path) -> YamlDocument:
     return decode_yaml(raw, str(path))
 
 
-def decode_yaml(raw: bytes, name: str) -> YamlDocument:
+def decode_yaml(
+    raw: bytes, name: str, repeated: list[tuple[str, str]] | None = None
+) -> YamlDocument:
     """Reads the bytes of a file; ``name`` stands for it in messages.
+
+    Keys that stand twice are added to ``repeated``, where it is given, and not raised.
 
     Raises:
         InputError: it is not UTF-8, or not what `parse_yaml` accepts.
     """
-    return parse_yaml(_decode(raw, name), name)
+    return parse_yaml(_decode(raw, name), name, repeated)
 
 
-def parse_yaml(text: str, name: str) -> YamlDocument:
-    """Reads YAML text; ``name`` stands for the file in messages.
+def parse_yaml(text: str, name: str, repeated: list[tuple[str, str]] | None = None) -> YamlDocument:
+    """Reads YAML text; ``name`` stands for the file in messages; ``repeated`` as in `decode_yaml`.
 
     Raises:
         InputError: broken syntax, more than 1 MiB, or something that this reader refuses.
     """
     _check_text(text, name)
     try:
-        return EventReader(name, _events(text.removeprefix("\ufeff"))).document()
+        return EventReader(name, _events(text.removeprefix("\ufeff")), repeated).document()
     except yaml.MarkedYAMLError as error:
         _refuse_syntax(error, name)
     except yaml.YAMLError as error:

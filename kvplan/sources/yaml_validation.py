@@ -26,22 +26,35 @@ def validate(document: YamlDocument, model: type[ModelT]) -> ModelT:
         InputError: the document does not fit; one error lists all problems, each with its place,
             and for an unknown key the known ones that look like it.
     """
-    try:
-        # As JSON, a list may fill a tuple and a whole number a float, but "8" is no number.
-        return model.model_validate_json(json.dumps(document.data), strict=True)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    problems = _problems(document, model, details)
+    built, problems = find_problems(document, model)
+    if built is not None:
+        return built
     if len(problems) == 1:
-        ((path, sentence),) = problems.items()
-        raise InputError(sentence, hint=_HINT, location=document.location(path))
-    lines = [f"{document.location(path)}: {text}" for path, text in problems.items()]
+        ((location, sentence),) = problems
+        raise InputError(sentence, hint=_HINT, location=location)
+    lines = [f"{location}: {text}" for location, text in problems]
     more = len(lines) - _MOST_PROBLEMS
     if more > 0:
         lines[_MOST_PROBLEMS:] = [f"and {more:,} more"]
     raise InputError(
         "\n  ".join([f"{len(problems):,} problems:", *lines]), hint=_HINT, location=document.name
     )
+
+
+def find_problems(
+    document: YamlDocument, model: type[ModelT]
+) -> tuple[ModelT | None, list[tuple[str, str]]]:
+    """The model and no problem, or None and every problem: its place and a sentence.
+
+    Beyond the first 20 the sentences are empty: more than a reader takes in at once.
+    """
+    try:
+        # As JSON, a list may fill a tuple and a whole number a float, but "8" is no number.
+        return model.model_validate_json(json.dumps(document.data), strict=True), []
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    problems = _problems(document, model, details)
+    return None, [(document.location(path), text) for path, text in problems.items()]
 
 
 def _problems(
@@ -95,7 +108,8 @@ def _sentence(model: type[BaseModel], path: KeyPath, details: list[ErrorDetails]
             tag = _short(repr(context["tag"]))
             return f"{name}: {context['discriminator']} is {context['expected_tags']}, not {tag}."
         case "value_error" | "assertion_error":
-            return f"{name}: {context['error']}."
+            text = str(context["error"])
+            return f"{name}: {text}" + ("" if text.endswith((".", "?")) else ".")
     wanted = " or ".join(dict.fromkeys(_wanted(detail) for detail in details))
     return f"{name} should be {wanted}, not {_short(json.dumps(first['input']))}."
 

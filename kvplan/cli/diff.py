@@ -1,0 +1,134 @@
+"""`kvplan diff`: two results, or the same scenarios in two revisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kvplan.cli import flags, scenario_flags
+from kvplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kvplan.check_diff import Diff
+    from kvplan.checking.settings import Settings
+    from kvplan.sources.git import Revision
+
+_Format = Annotated[
+    Literal["text", "json", "markdown"],
+    typer.Option(
+        "--format",
+        case_sensitive=False,
+        help="text for people, json for every figure, markdown for one comment on a pull request.",
+    ),
+]
+
+
+def diff(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="OLD NEW | FILE...",
+            help="Two JSON files (of size, or of check); with --git scenario files.",
+            show_default=False,
+        ),
+    ],
+    *,
+    git: Annotated[
+        str | None,
+        typer.Option(
+            "--git",
+            metavar="REVISION",
+            help="Compare the scenario files with those of this revision: main.",
+            show_default=False,
+        ),
+    ] = None,
+    locked: Annotated[
+        bool,
+        typer.Option("--locked", help="With --git: take each side's facts from its own lock."),
+    ] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if anything became worse.")
+    ] = False,
+    overrides: scenario_flags.Set = None,
+    allow_outside: scenario_flags.AllowOutside = False,
+    jobs: scenario_flags.Jobs = 1,
+    offline: flags.Offline = False,
+    report_format: _Format = "text",
+    output: flags.Output = None,
+) -> int:
+    """Compare two plans or results.
+
+    Exit code: 0 compared, 1 with --exit-code if anything became worse, 2 a file can't be read.
+    """
+    from kvplan.cli.output import write
+
+    if git is None:
+        found = _of_files(files)
+    else:
+        settings = scenario_flags.settings(
+            overrides=overrides or (), offline=offline, allow_outside=allow_outside, jobs=jobs
+        )
+        found = _of_git(git, scenario_flags.scenario_files(files), settings, locked=locked)
+    write(_rendered(found, report_format, output), output)
+    return int(exit_code and found.worse)
+
+
+def _of_files(files: list[Path]) -> Diff:
+    from kvplan.planning.diff import diff as compare
+    from kvplan.sources.results import read_result
+
+    if len(files) != 2:
+        raise UsageError(
+            "diff compares two files.",
+            hint="Name the old and the new one, or give --git REVISION and scenario files.",
+        )
+    old, new = files
+    return compare(read_result(old), read_result(new), names=(str(old), str(new)))
+
+
+def _of_git(name: str, files: list[Path], settings: Settings, *, locked: bool) -> Diff:
+    from kvplan.checking.check import check
+    from kvplan.planning.diff import diff as compare
+    from kvplan.sources.git import Revision
+
+    revision = Revision(name, files[0].resolve().parent)
+    before = replace(settings, read=revision.read)
+    after = settings
+    if locked:
+        before, after = _with_locks(before, after, revision, files)
+    old = check([each for each in files if revision.has(each)], before)
+    return compare(old, check(files, after), names=(name, "the working tree"))
+
+
+def _with_locks(
+    before: Settings, after: Settings, revision: Revision, files: list[Path]
+) -> tuple[Settings, Settings]:
+    """Both sides with the lock that lies at the same path."""
+    from kvplan.scenario.lock import parse_lock, read_lock
+
+    path = scenario_flags.lock_path(None, files)
+    folder = path.resolve().parent
+    old = parse_lock(revision.read_any(path), f"{revision.name}:{path}")
+    return (
+        replace(before, lock=old, lock_folder=folder, locked=True),
+        replace(after, lock=read_lock(path), lock_folder=folder, locked=True),
+    )
+
+
+def _rendered(found: Diff, report_format: str, output: Path | None) -> str:
+    if report_format == "json":
+        import json
+
+        return json.dumps(found.model_dump(mode="json", by_alias=True), indent=2) + "\n"
+    if report_format == "markdown":
+        from kvplan.reports.diff_markdown import diff_markdown
+
+        return diff_markdown(found)
+    from kvplan.cli import terminal
+    from kvplan.reports.diff_text import diff_text
+
+    look = terminal.paper() if scenario_flags.to_file(output) else terminal.terminal()
+    return diff_text(found, ascii_only=look.ascii_only)

@@ -1,0 +1,1 @@
+"""Scenario files: deployments as YAML, what is expected of them, and whether it holds."""

@@ -1,0 +1,44 @@
+"""An earlier result against this one: fewer requests, or more money."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kvplan.check_result import CheckResult, Finding, ScenarioResult
+
+_ORDER = {"fits": 0, "does_not_fit": 1, "refused": 2}
+
+
+def by_name(baseline: CheckResult) -> Mapping[str, ScenarioResult]:
+    """The earlier results that have a plan, by the name of their scenario."""
+    return {each.name: each for each in baseline.scenarios if each.verdict is not None}
+
+
+def fell_behind(old: ScenarioResult, new: ScenarioResult) -> Finding | None:
+    """What became worse, as one finding; None where nothing did."""
+    worse = list(_worse(old, new))
+    if not worse:
+        return None
+    return Finding(
+        code="KV203",
+        rule="fewer-than-baseline",
+        level="error",
+        message=f"Worse than the baseline: {'; '.join(worse)}.",
+        fix="Undo what changed, or make a new baseline with --format json.",
+        place=new.place,
+    )
+
+
+def _worse(old: ScenarioResult, new: ScenarioResult) -> Iterator[str]:
+    if old.verdict and new.verdict and _ORDER[new.verdict] > _ORDER[old.verdict]:
+        yield f"verdict {old.verdict} → {new.verdict}"
+    if old.requests is not None and (new.requests or 0) < old.requests:
+        now = new.requests or 0
+        yield f"requests {old.requests:,} → {now:,} ({now - old.requests:+,})"
+    if old.cost is None or new.cost is None or old.cost.currency != new.cost.currency:
+        return
+    if new.cost.per_hour > old.cost.per_hour:
+        yield f"{old.cost.per_hour:g} → {new.cost.per_hour:g} {new.cost.currency} an hour"
+    before, now_each = old.cost.per_request, new.cost.per_request
+    if before is not None and now_each is not None and now_each > before * (1 + 1e-9):
+        yield f"{before:.6g} → {now_each:.6g} {new.cost.currency} a request"

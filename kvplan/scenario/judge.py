@@ -1,0 +1,118 @@
+"""Expectations against a plan. What can't be computed is never taken for granted: it fails."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kvplan.check_result import Assertion, Place, Status
+from kvplan.scenario import kinds
+from kvplan.scenario.expectation import Expectation, Operator, parse
+from kvplan.scenario.kinds import Value
+from kvplan.scenario.values import Facts, Missing, value_of
+
+_COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_WANTED: Mapping[Operator, str] = {
+    ">=": "at least",
+    "<=": "at most",
+    ">": "more than",
+    "<": "less than",
+    "==": "",
+    "!=": "anything but",
+}
+IMPLIED = "verdict == fits"
+
+
+def judge(
+    facts: Facts, expected: Sequence[tuple[str, Place]], place: Place
+) -> tuple[Assertion, ...]:
+    """Every expectation, and that it fits where nothing is said of the verdict.
+
+    Args:
+        facts: The plan and what goes with it.
+        expected: The lines of ``expect:``, checked before, each with its place.
+        place: Of the scenario.
+    """
+    lines = [(parse(text), where) for text, where in expected]
+    if not any(each.name == "verdict" for each, _ in lines):
+        lines.insert(0, (parse(IMPLIED), place))
+    return tuple(_assertion(facts, each, where) for each, where in lines)
+
+
+def _assertion(facts: Facts, expected: Expectation, place: Place) -> Assertion:
+    found = value_of(facts, expected.name)
+    limit, limit_text = _limit(facts, expected)
+    if isinstance(found, Missing):
+        return _unknown(expected, found, None, limit_text, place)
+    shown = kinds.show(found, expected.kind, facts.currency)
+    if isinstance(limit, Missing):
+        return _unknown(expected, limit, shown, limit_text, place)
+    status, why = _compare(expected, found, limit)
+    return Assertion(
+        text=expected.text,
+        status=status,
+        value=shown,
+        limit=limit_text,
+        message=why or _sentence(expected, status, shown, limit_text),
+        place=place,
+    )
+
+
+def _unknown(
+    expected: Expectation, missing: Missing, value: str | None, limit: str, place: Place
+) -> Assertion:
+    return Assertion(
+        text=expected.text,
+        status="unknown",
+        value=value,
+        limit=limit,
+        message=f"{expected.text}: this can't be computed: {missing.why}.",
+        place=place,
+    )
+
+
+def _limit(facts: Facts, expected: Expectation) -> tuple[Value | Missing, str]:
+    if expected.limit is None:
+        found = value_of(facts, expected.other or "")
+        text = expected.other or ""
+        if isinstance(found, Missing):
+            return found, text
+        return found, f"{text} ({kinds.show(found, expected.kind, facts.currency)})"
+    named = expected.limit.currency
+    if named is not None and facts.currency is not None and named != facts.currency:
+        return Missing(f"prices are in {facts.currency}, not in {named}"), expected.right()
+    return expected.limit.value, kinds.show(
+        expected.limit.value, expected.kind, named or facts.currency
+    )
+
+
+def _compare(expected: Expectation, found: Value, limit: Value) -> tuple[Status, str | None]:
+    if _sort(found) != _sort(limit):
+        return "unknown", (
+            f"{expected.text}: {expected.name} is {_sort(found)}, which can't be compared with"
+            f" {_sort(limit)}."
+        )
+    if _sort(found) != "a number" and expected.operator not in ("==", "!="):
+        return "unknown", f"{expected.text}: {_sort(found)} is neither more nor less than another."
+    return ("holds" if _COMPARE[expected.operator](found, limit) else "fails"), None
+
+
+def _sort(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    return "a word" if isinstance(value, str) else "a number"
+
+
+def _sentence(expected: Expectation, status: Status, found: str, limit: str) -> str:
+    if status == "holds":
+        return f"{expected.name} is {found}."
+    wanted = " ".join(filter(None, (_WANTED[expected.operator], limit)))
+    return f"{expected.name} is {found}, and should be {wanted}."

@@ -1,0 +1,52 @@
+"""KV106: more requests admitted than the cache holds, or than there are blocks for states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kvplan.plan import Capacity
+from kvplan.scenario.rules.base import Hit, Rule, Shown
+
+_OPTIONS = ("max_num_seqs", "max_running_requests", "max_batch_size")
+_STATES = ("recurrent", "mamba")
+
+
+def _check(shown: Shown) -> Iterator[Hit]:
+    plan = shown.plan
+    if plan is None or plan.capacity is None:
+        return
+    for name in _OPTIONS:
+        asked = plan.engine.options.get(name)
+        # What kvplan filled in is the engine's own default, and nobody's decision.
+        if isinstance(asked, int) and name in shown.question.options:
+            yield from _too_high(name, asked, plan.capacity)
+
+
+def _too_high(name: str, asked: int, capacity: Capacity) -> Iterator[Hit]:
+    path = ("options", name)
+    states = any(group.kind.startswith(_STATES) for group in capacity.groups)
+    if states and asked > capacity.blocks:
+        yield Hit(
+            f"{name} is {asked:,}, and there are {capacity.blocks:,} blocks: each request needs"
+            " one for its recurrent state.",
+            f"Write {name}: {max(1, capacity.blocks)} or less.",
+            path,
+        )
+        return
+    held = int(capacity.max_concurrency)
+    if 1 <= held < asked:
+        yield Hit(
+            f"{name} is {asked:,}, but the cache holds {held:,} requests of the planned length:"
+            " the others are preempted and computed again.",
+            f"Write {name}: {held}, or plan for a shorter context.",
+            path,
+        )
+
+
+RULE = Rule(
+    "KV106",
+    "max-num-seqs-too-high",
+    "warning",
+    "The engine admits more requests than its cache holds.",
+    _check,
+)

@@ -1,0 +1,306 @@
+"""check, lock, diff, init and schema as commands: exit codes, streams, files, the example."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.scenario_files import LLAMA, one, write
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ci" / "deployments"
+GOOD = "context: 8k\nconcurrency: 4"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (GOOD, 0),
+        ("context: 8k\nconcurrency: 4000", 1),
+        (f"{GOOD}\ntpp: 2", 2),
+        (f"{GOOD}\nmodel: nobody/nothing", 3),
+        (f"{GOOD}\ntp: 3", 4),
+    ],
+)
+def test_exit_codes_are_those_of_the_contract(
+    kvplan: Command, tmp_path: Path, body: str, code: int
+) -> None:
+    write(tmp_path, one(body))
+    done = kvplan("check", "kvplan.yaml", "--offline")
+    assert done.returncode == code
+    assert "1 scenario: " in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_worst_of_several_files_decides(kvplan: Command, tmp_path: Path) -> None:
+    write(tmp_path, one(f"{GOOD}\ntp: 3"), "a.yaml")
+    write(tmp_path, one(GOOD), "b.yaml")
+    done = kvplan("check", "b.yaml", "a.yaml", "--offline", "--jobs", "2")
+    assert done.returncode == 4
+    assert done.stdout.startswith("REFUSED a (a.yaml:3:3)")
+
+
+def test_the_example(kvplan: Command, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "deployments")
+    done = kvplan("check", "deployments", "--offline", "--format", "json")
+    found = {each["name"]: each for each in json.loads(done.stdout)["scenarios"]}
+    assert done.returncode == 4
+    assert {name: each["outcome"] for name, each in found.items()} == {
+        "chat-small": "passed",
+        "chat-large": "passed",
+        "chat-two-cards[gpu=L4-24GB]": "failed",
+        "chat-two-cards[gpu=L40S-48GB]": "failed",
+        "answers": "passed",
+        "profile-in-prefix": "failed",
+        "shared-by-all": "passed",
+        "too-many-ranks": "passed",
+        "summaries": "passed",
+        "nobody-asked": "passed",
+        "no-price-for-risk": "failed",
+        "from-a-trace": "refused",
+        "known-to-be-too-large": "passed",
+    }
+    codes = {
+        name: [finding["code"] for finding in each["findings"]] for name, each in found.items()
+    }
+    assert codes["profile-in-prefix"] == ["KV102"]
+    assert codes["too-many-ranks"] == ["KV107"]
+    assert codes["nobody-asked"] == ["KV105", "KV111"]
+    assert found["shared-by-all"]["findings"][0]["ignored"] == "the terms are public"
+
+
+def test_the_small_example(kvplan: Command) -> None:
+    done = kvplan("check", str(EXAMPLE.parents[1] / "kvplan.yaml"), "--offline", "--strict")
+    assert done.returncode == 0, done.stdout
+
+
+def test_paths_may_leave_the_repository_where_that_is_allowed(
+    kvplan: Command, tmp_path: Path
+) -> None:
+    write(tmp_path, "defaults: {context: 8k}\n", "base.yaml")
+    write(tmp_path, f"extends: ../base.yaml\n{one('concurrency: 4')}", "in/kvplan.yaml")
+    assert kvplan("check", "in/kvplan.yaml", "--offline").returncode == 2
+    assert kvplan("check", "in/kvplan.yaml", "--offline", "--allow-outside").returncode == 0
+
+
+def test_lock_then_check_locked(kvplan: Command, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "deployments")
+    made = kvplan("lock", "deployments", "--offline")
+    assert (made.returncode, made.stdout) == (0, "")
+    assert "12 scenarios and 6 models locked in deployments/kvplan.lock." in made.stderr
+    assert "from-a-trace is not locked: workload.trace" in made.stderr
+    first = kvplan("check", "deployments", "--locked", "--format", "json")
+    # Reproducibly: also where no model could be had.
+    second = kvplan("check", "deployments", "--locked", "--format", "json")
+    assert first.stdout == second.stdout
+    assert "KV201" not in first.stdout
+    drifted = kvplan("check", "deployments", "--locked", "--set", "answers:context=32k")
+    assert drifted.returncode == 4
+    assert "KV201 Changed since the lock: context 25,600 → 32,768. It costs: " in drifted.stdout
+
+
+def test_nothing_is_locked_when_something_cannot_be_read(kvplan: Command, tmp_path: Path) -> None:
+    write(tmp_path, one(f"{GOOD}\nmodel: nobody/nothing"))
+    done = kvplan("lock", "kvplan.yaml", "--offline")
+    assert done.returncode == 3
+    assert not (tmp_path / "kvplan.lock").exists()
+    locked = kvplan("check", "kvplan.yaml", "--locked")
+    assert locked.returncode == 2
+    assert "There is no lock to check by." in locked.stderr
+
+
+@pytest.mark.parametrize("wanted", ["json", "junit", "github", "markdown", "sarif", "text"])
+def test_a_report_goes_to_a_file_whole(kvplan: Command, tmp_path: Path, wanted: str) -> None:
+    write(tmp_path, one(GOOD))
+    shown = kvplan("check", "kvplan.yaml", "--offline", "--format", wanted)
+    done = kvplan("check", "kvplan.yaml", "--offline", "--format", wanted, "--output", "out")
+    assert done.stdout == ""
+    assert done.stderr == "kvplan: 1 scenario: 1 passed.\n"
+    assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
+    failed = kvplan("check", "kvplan.yaml", "--offline", "--output", "no/such/folder")
+    assert failed.returncode == 2
+
+
+def test_standard_input_and_the_environment(environment: dict[str, str], tmp_path: Path) -> None:
+    text = write(tmp_path, one("context: 8k\nconcurrency: ${N}")).read_text(encoding="utf-8")
+    for number, code in (("4", 0), ("4000", 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", "kvplan", "check", "-", "--offline"],
+            input=text,
+            env={**environment, "N": number},
+            cwd=tmp_path,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code
+
+
+def test_a_baseline(kvplan: Command, tmp_path: Path) -> None:
+    write(tmp_path, one(GOOD))
+    kvplan("check", "kvplan.yaml", "--offline", "--format", "json", "--output", "plans.json")
+    same = kvplan("check", "kvplan.yaml", "--offline", "--baseline", "plans.json")
+    assert same.returncode == 0
+    worse = kvplan(
+        *("check", "kvplan.yaml", "--offline", "--baseline", "plans.json", "--set", "context=16k")
+    )
+    assert worse.returncode == 1
+    assert "KV203 Worse than the baseline: requests " in worse.stdout
+    (tmp_path / "plans.json").write_text('{"schema": "other"}', encoding="utf-8")
+    broken = kvplan("check", "kvplan.yaml", "--offline", "--baseline", "plans.json")
+    assert broken.returncode == 2
+    assert "neither a plan nor a result" in broken.stderr
+
+
+def test_diff_of_two_plans(kvplan: Command) -> None:
+    for name, context in (("old.json", "8k"), ("new.json", "16k")):
+        kvplan(
+            *("size", LLAMA, "--gpu", "H100", "--context", context, "--offline"),
+            *("--format", "json", "--output", name),
+        )
+    done = kvplan("diff", "old.json", "new.json")
+    assert done.returncode == 0
+    assert "context" in done.stdout
+    assert kvplan("diff", "old.json", "new.json", "--exit-code").returncode == 1
+    assert kvplan("diff", "old.json", "old.json", "--exit-code").returncode == 0
+    data = json.loads(kvplan("diff", "old.json", "new.json", "--format", "json").stdout)
+    assert data["schema"] == "kvplan.diff/1"
+    assert kvplan("diff", "old.json").returncode == 2
+    assert kvplan("diff", "old.json", "none.json").returncode == 2
+
+
+def _git(folder: Path, *words: str) -> None:
+    names = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "T"), ("EMAIL", "t@example.com"))
+    }
+    subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **names},
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository whose main branch has two scenarios."""
+    _git(tmp_path, "init", "-q", "-b", "main")
+    write(tmp_path, one(GOOD), "deploy/a.yaml")
+    write(tmp_path, one(GOOD).replace("  a:", "  b:"), "deploy/b.yaml")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "-q", "-m", "first")
+    return tmp_path
+
+
+def test_diff_with_another_revision(kvplan: Command, repository: Path) -> None:
+    write(repository, one(f"{GOOD}\nkv_dtype: fp8"), "deploy/a.yaml")
+    write(repository, one(GOOD).replace("  a:", "  c:"), "deploy/c.yaml")
+    done = kvplan("diff", "--git", "main", "deploy", "--offline", "--format", "markdown")
+    assert done.returncode == 0
+    assert done.stdout.startswith("<!-- kvplan diff -->\n## kvplan diff")
+    assert "`main` → `the working tree`: 2 of 3 scenarios differ." in done.stdout
+    assert "### `c`: added" in done.stdout
+    text = kvplan("diff", "--git", "main", "deploy", "--offline").stdout
+    assert "kv.dtype" in text
+    assert "bfloat16 → fp8" in text
+
+
+@pytest.mark.parametrize("name", ["no-such", "--help", "-x", "main; touch here"])
+def test_a_revision_is_never_taken_for_a_flag(kvplan: Command, repository: Path, name: str) -> None:
+    done = kvplan("diff", f"--git={name}", "deploy", "--offline")
+    assert done.returncode == 2
+    assert "git knows no revision" in done.stderr
+    assert not (repository / "here").exists()
+
+
+def test_diff_outside_of_a_repository(kvplan: Command, tmp_path: Path) -> None:
+    write(tmp_path, one(GOOD))
+    done = kvplan("diff", "--git", "main", "kvplan.yaml")
+    assert done.returncode == 2
+    assert "is in no git repository" in done.stderr
+
+
+def test_init_writes_what_check_accepts(kvplan: Command, tmp_path: Path) -> None:
+    line = f"vllm serve {LLAMA} --max-model-len 16384 --max-num-seqs 32"
+    words = ("init", "--from-command", line, "--gpu", "H100", "--output", "kvplan.yaml")
+    assert kvplan(*words).returncode == 0
+    assert kvplan("check", "kvplan.yaml", "--offline").returncode == 0
+    again = kvplan(*words)
+    assert again.returncode == 2
+    assert "The file exists." in again.stderr
+    assert kvplan(*words, "--force").returncode == 0
+    shown = kvplan("init", "--model", LLAMA, "--gpu", "L4", "--engine", "sglang", "--name", "x")
+    assert 'engine: "sglang==' in shown.stdout
+    assert (tmp_path / "kvplan.yaml").exists()
+    for bad in (("--gpu", "nonsense"), ("--engine", "nonsense"), ("--name", "a: b"), ()):
+        assert kvplan("init", "--gpu", "L4", *bad).returncode == 2
+
+
+@pytest.mark.parametrize("what", ["scenario", "plan", "record"])
+def test_schema_prints_a_json_schema(kvplan: Command, what: str) -> None:
+    done = kvplan("schema", what)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_a_closed_pipe_is_no_error(environment: dict[str, str], tmp_path: Path) -> None:
+    write(tmp_path, one(GOOD))
+    line = f"{sys.executable} -m kvplan check kvplan.yaml --offline --format json | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_folders_are_searched_for_scenario_files(kvplan: Command, tmp_path: Path) -> None:
+    write(tmp_path, one(GOOD), "a/b/c.yml")
+    (tmp_path / "a" / "other.yaml").write_text("kind: Deployment\n", encoding="utf-8")
+    assert kvplan("check", "a", "--offline").returncode == 0
+    (tmp_path / "empty").mkdir()
+    done = kvplan("check", "empty")
+    assert done.returncode == 2
+    assert "no scenario file in that folder" in done.stderr
+
+
+def test_two_hundred_scenarios_from_the_lock(kvplan: Command, tmp_path: Path) -> None:
+    names = "".join(f"  s{each}: {{concurrency: {1 + each % 20}}}\n" for each in range(200))
+    models = f"defaults: {{model: {LLAMA}, gpu: H100, engine: vllm==0.33.0, context: 16k}}\n"
+    write(tmp_path, f"{models}scenarios:\n{names}")
+    assert kvplan("lock", "kvplan.yaml", "--offline").returncode == 0
+    code = (
+        "import resource, sys\n"
+        "from kvplan.cli.main import run\n"
+        "run(['check', 'kvplan.yaml', '--locked'])\n"
+        "use = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "peak = open('/proc/self/status').read().partition('VmHWM:')[2].split()[0]\n"
+        "sys.stderr.write(f'{peak} {use.ru_utime + use.ru_stime}')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=True,
+    )
+    assert "200 scenarios: " in done.stdout
+    kibibytes, seconds = done.stderr.split()
+    assert int(kibibytes) < 300 * 1024
+    assert float(seconds) < 10

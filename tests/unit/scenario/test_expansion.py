@@ -1,0 +1,195 @@
+"""Environment, matrix, ``--set``, pools and commands: what a variant finally asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kvplan.errors import InputError, KvplanError, UnknownNameError
+from kvplan.scenario.layers import pools
+from kvplan.scenario.overrides import check_names, parse_overrides
+from kvplan.scenario.pool_use import overcommitted
+from tests.scenario_files import LLAMA, loaded, one, questions, write
+
+
+def test_references_are_typed_as_if_they_stood_in_the_file(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        one(
+            """\
+            tp: ${TP}
+            concurrency: ${N:-12}
+            description: $${TP} of ${TP}
+            options: {enforce_eager: "${EAGER}", gpu_memory_utilization: "${U}"}
+            """,
+        ),
+    )
+    (asked,) = questions(path, variables={"TP": "2", "EAGER": "true", "U": "0.9"})
+    assert (asked.sizes, asked.concurrency) == ({"tp": 2}, 12)
+    assert asked.options == {"enforce_eager": True, "gpu_memory_utilization": 0.9}
+    assert asked.scenario.description == "${TP} of 2"
+
+
+def test_a_matrix_gives_every_combination_a_name_and_a_place(tmp_path: Path) -> None:
+    body = """\
+    matrix:
+      gpu: [L4, H100]
+      options.max_num_seqs: [8, 16, 32]
+    """
+    asked = questions(write(tmp_path, one(body)))
+    assert [each.name for each in asked] == [
+        f"a[gpu={gpu}, options.max_num_seqs={seqs}]"
+        for gpu in ("L4", "H100")
+        for seqs in (8, 16, 32)
+    ]
+    assert {each.gpu for each in asked} == {"L4", "H100"}
+    assert asked[1].options == {"max_num_seqs": 16}
+    assert asked[1].place(("gpu",)).line == asked[1].place().line + 5
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ("{gpus: [1]}", "no key 'gpus' that can be varied"),
+        ("{expect: [[]]}", "no key 'expect'"),
+        ("{tp.x: [1]}", "is no key of a scenario"),
+        ("{tp: [x]}", "`tp` should be a valid integer"),
+        (
+            "{tp: &a [1]}",
+            "Anchors",
+        ),
+    ],
+)
+def test_a_matrix_that_makes_no_sense_is_refused(tmp_path: Path, matrix: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        questions(write(tmp_path, one(f"matrix: {matrix}")))
+
+
+def test_a_matrix_has_an_end(tmp_path: Path) -> None:
+    row = str(list(range(1, 100)))
+    with pytest.raises(InputError, match="9,801 combinations"):
+        questions(write(tmp_path, one(f"matrix: {{tp: {row}, pp: {row}}}")))
+
+
+def test_set_reaches_all_scenarios_or_one(tmp_path: Path) -> None:
+    text = f"defaults: {{model: {LLAMA}, gpu: L4}}\nscenarios:\n  a: {{}}\n  b: {{}}\n"
+    path = write(tmp_path, text)
+    sets = ["tp=2", "b:options.max_num_seqs=64", "a:context=32k", "b:options.x={y: [1]}"]
+    first, second = questions(path, sets=sets)
+    assert (first.sizes, second.sizes) == ({"tp": 2}, {"tp": 2})
+    assert (first.context, first.options) == (32768, {})
+    assert second.options == {"max_num_seqs": 64, "x": {"y": [1]}}
+    # A place has to be one in a file.
+    assert first.place(("tp",)) == first.place()
+
+
+@pytest.mark.parametrize("text", ["tp", "=2", "a:=2", "gpus=H100", "expect=x", "tp=&a 2"])
+def test_a_set_that_sets_nothing_is_refused(text: str) -> None:
+    with pytest.raises(KvplanError) as caught:
+        parse_overrides([text])
+    assert caught.value.exit_code == 2
+    assert (caught.value.location or "").startswith("--set")
+
+
+def test_a_wrong_value_of_set_is_named_with_the_flag(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="`tp` should be a valid integer") as caught:
+        questions(write(tmp_path, one("tp: 1")), sets=["tp=many"])
+    assert caught.value.location == "--set tp=many:1:1"
+
+
+def test_set_for_a_scenario_that_is_not_there() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        check_names(parse_overrides(["chta:tp=2"]), ["chat"])
+    assert caught.value.hint == "Did you mean chat?"
+
+
+def test_a_command_is_read_and_keys_beside_it_win(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """\
+        scenarios:
+          a:
+            gpu: H100
+            command: |
+              docker run vllm/vllm-openai:v0.10.1 --model Qwen/Qwen3-8B -tp 2 \\
+                --max-model-len 16K --kv-cache-dtype fp8 --max-num-seqs 64 --quantization fp8
+            tp: 4
+            options: {max_num_seqs: 32}
+        """,
+    )
+    (asked,) = questions(path)
+    assert (asked.model, asked.engine) == ("Qwen/Qwen3-8B", "vllm==0.10.1")
+    assert (asked.sizes, asked.context, asked.kv_dtype) == ({"tp": 4}, 16384, "fp8")
+    assert asked.options["max_num_seqs"] == 32
+    assert (asked.online, asked.pinned_by_command) == ("fp8", True)
+    # What only the command says is shown where the command stands.
+    assert asked.place(("kv_dtype",)).line == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("command: echo hello", "Nothing in that text starts vLLM"),
+        ("command: vllm serve x --config /etc/passwd", "can't take flags from another file"),
+        ("command: vllm serve x\nengine: sglang", "Commands are read of vLLM, not of sglang"),
+        ("pool: large", "no pool 'large'"),
+        ("model: '-'", "A scenario names its model"),
+    ],
+)
+def test_what_a_scenario_may_not_say(tmp_path: Path, body: str, message: str) -> None:
+    path = write(tmp_path, one(body))
+    with pytest.raises(KvplanError, match=message) as caught:
+        questions(path)
+    assert (caught.value.location or "").startswith(str(path))
+
+
+def test_model_and_gpu_have_to_be_somewhere(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="The scenario 'a' lacks model and gpu"):
+        questions(write(tmp_path, "scenarios:\n  a: {tp: 1}\n"))
+
+
+def test_the_workload_gives_context_and_concurrency(tmp_path: Path) -> None:
+    body = "workload: {input_tokens: 6k, output_tokens: 2k, concurrency: 7}"
+    (asked,) = questions(write(tmp_path, one(body)))
+    assert (asked.context, asked.concurrency) == (8192, 7)
+    stated = f"{body}\ncontext: 32k\nconcurrency: 3"
+    (asked,) = questions(write(tmp_path, one(stated)))
+    assert (asked.context, asked.concurrency) == (32768, 3)
+    (asked,) = questions(write(tmp_path, one(f"{body}\ncontext: max")))
+    assert asked.context is None
+
+
+def test_a_pool_gives_gpu_and_prices_and_can_be_too_small(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        f"""\
+        defaults: {{model: {LLAMA}, pool: h100}}
+        pools:
+          h100: {{gpu: H100, count: 6, prices: {{gpu_hour: 3, currency: EUR}}}}
+        scenarios:
+          a: {{tp: 2, dp: 2}}
+          b: {{matrix: {{tp: [1, 4]}}}}
+        """,
+    )
+    asked = questions(path)
+    assert {each.gpu for each in asked} == {"H100"}
+    assert all(each.prices is not None and each.prices.gpu_hour == 3 for each in asked)
+    # The variants of a matrix are alternatives: the largest counts, 4 + 4 of 6.
+    (name, finding), *more = overcommitted(asked, pools(loaded(path))).items()
+    assert (name, more) == ("b[tp=4]", [])
+    assert "has 6 GPUs, and its scenarios take 8 (a 4 + b 4)" in finding.message
+    assert finding.place.line == 4
+
+
+def test_a_pool_that_is_large_enough_is_no_finding(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        f"""\
+        pools:
+          p: {{gpu: L4, count: 2}}
+        scenarios:
+          a: {{model: {LLAMA}, pool: p, tp: 2}}
+        """,
+    )
+    assert overcommitted(questions(path), pools(loaded(path))) == {}
