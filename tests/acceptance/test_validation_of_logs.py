@@ -14,7 +14,8 @@ from kvplan import api
 from kvplan.sources.measurements import read_measurements
 from kvplan.validation import CHECK_NAMES, Validation
 
-SCRIPT = Path(__file__).parents[2] / "validation" / "accuracy.py"
+FOLDER = Path(__file__).parents[2] / "validation"
+SCRIPT = FOLDER / "accuracy.py"
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +133,37 @@ def test_records_that_can_not_be_read(tmp_path: Path) -> None:
     done = _run(str(tmp_path / "none.jsonl"))
     assert done.returncode == 2
     assert done.stderr.startswith("error: There is no file")
+
+
+def _page() -> str:
+    return (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def _share(value: float | None, digits: int) -> str:
+    assert value is not None
+    return f"{value * 100:.{digits}f} %"
+
+
+def test_the_page_says_what_the_records_give() -> None:
+    records = tuple(read_measurements(str(FOLDER / "records" / "vllm.jsonl")))
+    summary = api.validate(records, offline=True).summary
+    end, verdict = summary.end_to_end, summary.verdict
+    said = (
+        f"On the {len(records)} that are carried, {end.n} judged from flags alone: "
+        f"median {_share(end.median_relative_error, 2)}, "
+        f"90th percentile {_share(end.p90_relative_error, 2)}, "
+        f"more than 5 % too much in {_share(end.optimistic_over_5_percent, 1)}, "
+        f"{_share(end.interval_coverage, 1)} within the range; "
+        f"{verdict.refusals_predicted} of {verdict.refusals} refusals predicted, "
+        f"{verdict.starts_called_refused} of {verdict.starts} that started called refused."
+    )
+    assert said in " ".join(_page().split())
+
+
+def test_the_tables_of_the_page_are_those_of_the_command(shared: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "README.md"
+    copy.write_text(_page(), encoding="utf-8")
+    records = str(shared / "measurements" / "vllm_eval.jsonl")
+    done = _run(records, "--configs", str(shared / "configs"), "--write", str(copy))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert copy.read_text(encoding="utf-8") == _page()
