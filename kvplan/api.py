@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from kvplan.architectures import quantize, read_model
 from kvplan.architectures.drafts.own import eagle_draft, mtp_draft
-from kvplan.engines.base import Engine, Prepared, Setup, parse_version
-from kvplan.engines.registry import PLACES, Engines
-from kvplan.errors import NotModelledError, UnknownNameError, UsageError, nearest, shown
+from kvplan.asked import ENGINES, Asked, asked_of, engine_of, whole, word
+from kvplan.engines.base import Engine, Prepared, Setup
+from kvplan.errors import NotModelledError
 from kvplan.hardware import GpuSpec
 from kvplan.host_profile import HostProfile
 from kvplan.measurement import Measurement
 from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
-from kvplan.plan import EnginePart, Parallelism, Plan, Workload
+from kvplan.plan import EnginePart, Plan, Workload
 from kvplan.planning.advise import advise
 from kvplan.planning.hosts import with_device_notes, with_profile, with_profile_note
-from kvplan.planning.images import Images, with_image_note, with_images
+from kvplan.planning.images import with_image_note, with_images
 from kvplan.planning.size import (
     MAX_RANKS,
     Load,
@@ -32,21 +32,15 @@ from kvplan.planning.size import (
 )
 from kvplan.planning.size import size as size_setup
 from kvplan.planning.spreading import as_loaded, check_devices
-from kvplan.sources.gpus import find_gpus
 from kvplan.sources.models import read_model as read_facts
 from kvplan.sources.profile import as_profile
-from kvplan.units import MAX_BYTES, MAX_TOKENS
 from kvplan.validation import Validation
 
 if TYPE_CHECKING:
     from kvplan.planning.calibrate import Calibration
     from kvplan.sources.records import NamedInRecords
 
-ENGINES: Mapping[str, Engine] = Engines(PLACES)
-MAX_REQUESTS = 2**31
-_LONGEST_WORD = 4096
-_MOST_IMAGES = 10_000
-_WIDEST_IMAGE = 65_536
+__all__ = ["ENGINES", "calibrate", "prepare", "read_spec", "resolve", "size", "validate"]
 
 
 def size(  # noqa: PLR0913 - the signature is the contract
@@ -109,77 +103,56 @@ def size(  # noqa: PLR0913 - the signature is the contract
         >>> plan.verdict
         'fits'
     """
-    request = _Request(
-        engine=_engine(engine),
-        parallelism=_parallelism(tp=tp, pp=pp, dp=dp, dcp=dcp),
-        load=_load(context, concurrency),
-        weights=_word("weights", weights),
-        kv_dtype=_word("kv_dtype", kv_dtype),
-        dtype=_word("dtype", dtype),
-        kv_budget=_budget(kv_budget),
-        options=_options(engine_options),
-        gpus=(gpu,) if isinstance(gpu, GpuSpec) else find_gpus(_word("gpu", gpu)),
-        images=_images(images, image_size, image_tokens),
+    asked = asked_of(
+        gpu,
+        engine=engine,
+        sizes={"tp": tp, "pp": pp, "dp": dp, "dcp": dcp},
+        load=(context, concurrency),
+        words={"weights": weights, "kv_dtype": kv_dtype, "dtype": dtype},
+        kv_budget=kv_budget,
+        options=engine_options,
+        images=(images, image_size, image_tokens),
     )
     if gpus_per_node is not None:
-        _whole("gpus_per_node", gpus_per_node, MAX_RANKS)
+        whole("gpus_per_node", gpus_per_node, MAX_RANKS)
     host = as_profile(profile)
-    known: ModelFacts | ModelSpec
-    known = model if isinstance(model, ModelSpec) else _facts(model, offline=offline)
+    known = model if isinstance(model, ModelSpec) else facts_of(model, offline=offline)
     try:
-        known = spec = _spec(known, weights)
-        request = replace(request, load=with_images(spec, request.load, request.images))
-        planner = request.engine.planner()
-        check_devices(request.engine.name, request.gpus)
-        known = spec = as_loaded(spec, request.engine.name, request.weights)
-        setup = _setup(request, spec, planner.unstated_context)
-        setup = replace(setup, draft=_draft(planner, request.options, spec, offline=offline))
-        setup = with_profile(setup, host, request.engine.name)
+        known = spec = spec_of(known, weights)
+        resolved = resolve(spec, asked, host, offline=offline)
     except NotModelledError as refusal:
-        return _not_modelled(request, known, refusal)
-    plan = size_setup(planner, setup, request.load)
-    plan = with_image_note(with_node_note(plan, gpus_per_node), spec, request.images)
+        return _not_modelled(asked, known, refusal)
+    planner, setup, load = asked.engine.planner(), resolved.setup, resolved.load
+    plan = size_setup(planner, setup, load)
+    plan = with_image_note(with_node_note(plan, gpus_per_node), setup.model, asked.images)
     plan = with_device_notes(with_profile_note(plan, host, setup), setup.gpu)
     if not advice:
         return plan
-    return plan.model_copy(update={"advice": advise(planner, setup, request.load, plan)})
+    return plan.model_copy(update={"advice": advise(planner, setup, load, plan)})
 
 
 @dataclass(frozen=True, slots=True)
-class _Pinned:
-    """An engine of the contract, and the release that was asked for."""
+class Resolved:
+    """What was asked for, with its facts: a setup for the engine, and the load on it."""
 
-    name: str
-    version: str | None
-
-    def planner(self) -> Engine:
-        """The engine's model."""
-        return ENGINES[self.name]
-
-    def release(self) -> str:
-        """The release that rules are taken from."""
-        return self.version or ENGINES[self.name].newest
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The checked arguments of `size`, model apart."""
-
-    engine: _Pinned
-    parallelism: Parallelism
+    setup: Setup
     load: Load
-    weights: str
-    kv_dtype: str
-    dtype: str
-    kv_budget: tuple[int, ...] | None
-    options: dict[str, Any]
-    gpus: tuple[GpuSpec, ...]
-    images: Images
 
-    @property
-    def gpu(self) -> GpuSpec:
-        """The first device named, which is the only one for most engines."""
-        return self.gpus[0]
+
+def resolve(spec: ModelSpec, asked: Asked, host: HostProfile | None, *, offline: bool) -> Resolved:
+    """The model as it is loaded, with the draft that options ask for.
+
+    Raises:
+        NotModelledError: kvplan does not model it.
+        KvplanError: see `size`.
+    """
+    load = with_images(spec, asked.load, asked.images)
+    planner = asked.engine.planner()
+    check_devices(asked.engine.name, asked.gpus)
+    spec = as_loaded(spec, asked.engine.name, asked.weights)
+    setup = _setup(replace(asked, load=load), spec, planner.unstated_context)
+    setup = replace(setup, draft=_draft(planner, asked.options, spec, offline=offline))
+    return Resolved(with_profile(setup, host, asked.engine.name), load)
 
 
 def read_spec(model: str, *, offline: bool = False) -> ModelSpec:
@@ -188,7 +161,7 @@ def read_spec(model: str, *, offline: bool = False) -> ModelSpec:
     Raises:
         KvplanError: see `size`; also NotModelledError for a family kvplan does not model.
     """
-    return read_model(_facts(model, offline=offline))
+    return read_model(facts_of(model, offline=offline))
 
 
 def prepare(model: ModelSpec, gpu: GpuSpec, *, engine: str = "vllm", **changes: Any) -> Prepared:
@@ -196,7 +169,7 @@ def prepare(model: ModelSpec, gpu: GpuSpec, *, engine: str = "vllm", **changes: 
 
     ``changes`` are the other fields of `kvplan.engines.base.Setup`.
     """
-    pinned = _engine(engine)
+    pinned = engine_of(engine)
     setup = Setup(model=model, gpu=gpu, version=pinned.version, **changes)
     return pinned.planner().prepare(setup)
 
@@ -251,28 +224,40 @@ def _named(*, offline: bool, configs: Path | None) -> NamedInRecords:
     return NamedInRecords(engines=ENGINES, offline=offline, configs=configs)
 
 
-def _facts(model: str, *, offline: bool) -> ModelFacts:
-    return read_facts(_word("model", model), offline=offline)
+def facts_of(model: str, *, offline: bool) -> ModelFacts:
+    """Facts on a model, from wherever the reference points.
+
+    Raises:
+        KvplanError: see `size`.
+    """
+    return read_facts(word("model", model), offline=offline)
 
 
-def _spec(known: ModelFacts | ModelSpec, weights: str) -> ModelSpec:
+def spec_of(known: ModelFacts | ModelSpec, weights: str) -> ModelSpec:
+    """What a model stores with its weights in a format.
+
+    Raises:
+        KvplanError: see `size`.
+    """
     spec = known if isinstance(known, ModelSpec) else read_model(known)
     return spec if weights == "auto" else quantize(spec, weights)
 
 
-def _setup(request: _Request, spec: ModelSpec, unstated: int | None) -> Setup:
-    asked = request.load.context
+def _setup(asked: Asked, spec: ModelSpec, unstated: int | None) -> Setup:
+    context = asked.load.context
     return Setup(
         model=spec,
-        gpu=request.gpu,
-        version=request.engine.version,
-        parallelism=request.parallelism,
-        kv_dtype=request.kv_dtype,
-        dtype=request.dtype,
-        kv_budget=request.kv_budget,
-        options=request.options,
-        others=request.gpus[1:],
-        context=resolve_context(spec, asked if isinstance(asked, int) else None, unstated=unstated),
+        gpu=asked.gpu,
+        version=asked.engine.version,
+        parallelism=asked.parallelism,
+        kv_dtype=asked.kv_dtype,
+        dtype=asked.dtype,
+        kv_budget=asked.kv_budget,
+        options=asked.options,
+        others=asked.gpus[1:],
+        context=resolve_context(
+            spec, context if isinstance(context, int) else None, unstated=unstated
+        ),
     )
 
 
@@ -285,114 +270,25 @@ def _draft(
         return None
     if wanted.model is None:
         return mtp_draft(target)
-    draft = read_model(_facts(wanted.model, offline=offline))
+    draft = read_model(facts_of(wanted.model, offline=offline))
     return eagle_draft(draft) if wanted.is_head else draft
 
 
-def _not_modelled(
-    request: _Request, known: ModelFacts | ModelSpec, refusal: NotModelledError
-) -> Plan:
-    asked = request.load.context
+def _not_modelled(asked: Asked, known: ModelFacts | ModelSpec, refusal: NotModelledError) -> Plan:
+    context = asked.load.context
     return refused_plan(
         refusal,
         model=unread_part(known) if isinstance(known, ModelFacts) else model_part(known),
-        gpu=request.gpu,
+        gpu=asked.gpu,
         engine=EnginePart(
-            name=request.engine.name,
-            version=request.engine.release(),
-            options=request.options,
+            name=asked.engine.name,
+            version=asked.engine.release(),
+            options=asked.options,
             assumed=(),
         ),
-        parallelism=request.parallelism,
+        parallelism=asked.parallelism,
         workload=Workload(
-            context=asked if isinstance(asked, int) else None,
-            concurrency=request.load.concurrency,
+            context=context if isinstance(context, int) else None,
+            concurrency=asked.load.concurrency,
         ),
     )
-
-
-def _engine(text: str) -> _Pinned:
-    name, pin, version = _word("engine", text).partition("==")
-    if pin and name in ENGINES:
-        parse_version(version)
-    if name in ENGINES:
-        return _Pinned(name, version or None)
-    raise UnknownNameError(
-        f"There is no engine {shown(name)}.",
-        hint=nearest(name, tuple(ENGINES)) or f"Modelled: {', '.join(ENGINES)}.",
-    )
-
-
-def _load(context: int | str | None, concurrency: int | None) -> Load:
-    if isinstance(context, str) and context != "auto":
-        raise UsageError(
-            f"context is a number of tokens or 'auto', not {shown(context)}.",
-            hint="Give 32768, 'auto' for the longest that fits, or None for the model's maximum.",
-        )
-    if context is not None and context != "auto":
-        _whole("context", context, MAX_TOKENS)
-    if concurrency is not None:
-        _whole("concurrency", concurrency, MAX_REQUESTS)
-    return Load(context=context, concurrency=concurrency)
-
-
-def _parallelism(**sizes: int) -> Parallelism:
-    for name, value in sizes.items():
-        _whole(name, value, MAX_RANKS)
-    parallel = Parallelism(**sizes)
-    _whole("tp × pp × dp", parallel.gpus, MAX_RANKS)
-    return parallel
-
-
-def _budget(kv_budget: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if kv_budget is None:
-        return None
-    text = isinstance(kv_budget, str | bytes)
-    budget = tuple(kv_budget) if isinstance(kv_budget, Sequence) and not text else (kv_budget,)
-    if not budget:
-        raise UsageError("The list of KV budgets is empty.", hint="Give one figure a rank.")
-    return tuple(_whole("kv_budget", part, MAX_BYTES) for part in budget)
-
-
-def _images(count: Any, size: Any, tokens: Any) -> Images:
-    if count == 0 and isinstance(count, int):
-        if size is None and tokens is None:
-            return Images()
-        raise UsageError(
-            "A size or tokens of images are given, but no images.", hint="Give their number."
-        )
-    if size is not None:
-        if not isinstance(size, Sequence) or isinstance(size, str) or len(size) != 2:
-            raise UsageError(
-                f"image_size is a width and a height, not {shown(size)}.", hint="Give (1024, 768)."
-            )
-        size = tuple(_whole("image_size", side, _WIDEST_IMAGE) for side in size)
-    if tokens is not None:
-        _whole("image_tokens", tokens, MAX_TOKENS)
-    return Images(count=_whole("images", count, _MOST_IMAGES), size=size, tokens=tokens)
-
-
-def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise UsageError(
-            f"engine_options is a mapping of names to values, not {shown(options)}.",
-            hint='Give {"max_num_seqs": 64}.',
-        )
-    return {_word("An option's name", name): value for name, value in options.items()}
-
-
-def _word(name: str, value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST_WORD:
-        raise UsageError(f"{name} is a name, not {shown(value)}.", hint="Give a short text.")
-    return value
-
-
-def _whole(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise UsageError(
-            f"{name} is a whole number from 1 to {most:,}, not {shown(value)}.",
-            hint=f"Give a {name} in that range.",
-        )
-    return value

@@ -21,6 +21,7 @@ The class decides the exit code; `cli.main` only prints what the error says of i
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -136,6 +137,18 @@ class InternalError(KvplanError):
 _SHORTEST_START = 3
 
 
+_LOGIN = re.compile(r"(?<=//)[^/\s'\"]*@")
+
+
+def without_login(text: str) -> str:
+    """A text without users and passwords of addresses in it, which no message repeats.
+
+    >>> without_login("https://user:word@host/model@main")
+    'https://host/model@main'
+    """
+    return _LOGIN.sub("", text)
+
+
 def shown(value: Any, most: int = 60) -> str:
     """A value as a message can quote it: short, whatever it is.
 
@@ -146,7 +159,7 @@ def shown(value: Any, most: int = 60) -> str:
     if isinstance(value, int) and value.bit_length() > 4 * most:
         return f"a number of {value.bit_length():,} bits"
     try:
-        text = repr(value)
+        text = without_login(repr(value))
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= most else text[: most - 1] + "…"

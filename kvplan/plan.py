@@ -97,6 +97,7 @@ class DevicePart(_Part):
     Attributes:
         layers: Layers that lie on it.
         cache_bytes: Keys, values and states.
+        others_bytes: What other programs hold of it now; only of a device that was read.
         total_bytes, left_bytes: None where the device's memory was not stated.
     """
 
@@ -107,8 +108,17 @@ class DevicePart(_Part):
     cache_bytes: int
     compute_bytes: int
     process_bytes: int
+    others_bytes: int = Field(default=0, exclude_if=lambda held: not held)
     total_bytes: int | None
     left_bytes: int | None
+
+
+class GroupPage(_Part):
+    """One layer's share of a block, and how many layers of a group have it."""
+
+    kind: str
+    layers: int
+    page_bytes: int
 
 
 class CacheGroup(_Part):
@@ -118,7 +128,8 @@ class CacheGroup(_Part):
         kind: What the layers keep.
         layers: How many there are.
         layer_indices: Which they are, from 0; those of a draft follow the model's.
-        page_bytes: One layer's share of a block.
+        page_bytes: One layer's share of a block; where they differ the first layer's.
+        pages: All shares where they differ; else empty.
         blocks_per_request: Blocks that one request of the planned length holds.
         padding_bytes: Bytes of a block that the group leaves unused.
     """
@@ -127,6 +138,7 @@ class CacheGroup(_Part):
     layers: int
     layer_indices: tuple[int, ...] = ()
     page_bytes: int
+    pages: tuple[GroupPage, ...] = ()
     block_size: int
     blocks_per_request: int
     padding_bytes: int

@@ -29,6 +29,7 @@ PARTS: list[type[BaseModel]] = [
     plan.KvPart,
     plan.Capacity,
     plan.CacheGroup,
+    plan.GroupPage,
     plan.Advice,
     plan.Gain,
     plan.DevicePart,

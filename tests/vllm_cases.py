@@ -145,6 +145,9 @@ def difference(
     setup, load = question(case, model, gpu, configs)
     if case["outcome"] == "ok":
         got = _figures(setup, load)
+        verdict = got.pop("verdict")
+        if verdict != "fits" and "num_gpu_blocks_override" not in case["options"]:
+            return f"{verdict}, vLLM starts"
         return None if got == case["expected"] else f"{got} is not {case['expected']}"
     plan = size(Vllm(), setup, load)
     if case["outcome"] == "refused":
@@ -160,10 +163,12 @@ def difference(
 def _figures(setup: Setup, load: Load) -> dict[str, Any]:
     plan = size(Vllm(), setup, load)
     if plan.capacity is None:
-        return {"refused": plan.reasons[0].message}
+        return {"verdict": plan.verdict, "refused": plan.reasons[0].message}
     prepared = Vllm().prepare(setup)
     groups = plan.capacity.groups
     return {
+        # More blocks than there is memory for are planned as asked; vLLM would run out of it.
+        "verdict": plan.verdict,
         "blocks": plan.capacity.blocks,
         "tokens": plan.capacity.tokens,
         "concurrency": plan.capacity.max_concurrency,

@@ -18,12 +18,15 @@ from kvplan.architectures.quantization.scheme import Quantized
 from kvplan.architectures.quantization.table import apply_quantization
 from kvplan.architectures.rotary import read_rotary
 from kvplan.architectures.wrapped import read_anatomy
+from kvplan.errors import InputError
 from kvplan.models.facts import ModelFacts
 from kvplan.models.formats import PLAIN, Dtype
 from kvplan.models.images.rules import AnyImageRule
 from kvplan.models.spec import FilledDefault, ModelSpec, RotaryTable
 
 _MOST_MODULES = 64
+# A hundred times the largest model there is; more is a slip in a field.
+_MOST_PARAMETERS = 10**15
 
 
 class _Found(NamedTuple):
@@ -66,7 +69,7 @@ def read_model(facts: ModelFacts) -> ModelSpec:
     if facts.tensors and not inventory.is_exact:
         # The files do not give the sizes after all: the scheme has to be one that is modelled.
         apply_quantization(fields, facts.quantization, anatomy.weights)
-    return _spec(
+    spec = _spec(
         facts,
         _Found(
             model_type=model_type,
@@ -82,6 +85,18 @@ def read_model(facts: ModelFacts) -> ModelSpec:
             prediction_modules=_prediction_modules(text),
         ),
     )
+    _check_size(spec)
+    return spec
+
+
+def _check_size(spec: ModelSpec) -> None:
+    """Fields are bounded one by one; their product tells a slip in one of them."""
+    if spec.parameters_total > _MOST_PARAMETERS:
+        raise InputError(
+            f"{spec.id} would have {spec.parameters_total:.1e} parameters by its configuration.",
+            hint="A hidden size, a number of layers or of experts is too large by far.",
+            location=spec.source,
+        )
 
 
 def _spec(facts: ModelFacts, found: _Found) -> ModelSpec:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from kvplan.planning.calibrate import Calibration
 
 
+# Characters of a file's name that a profile keeps as its own.
+_LONGEST = 100
+
+
 def calibrate(
     context: typer.Context,
     file: Annotated[
@@ -61,7 +65,7 @@ def calibrate(
 
 def _name(output: Path | None) -> str:
     named = output is not None and str(output) != "-"
-    return f"host profile {output.name}" if named and output else "host profile"
+    return f"host profile {output.name[:_LONGEST]}" if named and output else "host profile"
 
 
 def _remarks(found: Calibration) -> list[str]:

@@ -24,6 +24,8 @@ _MANIFEST = re.compile(
 _HERE_DOCUMENT = re.compile(
     r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.DOTALL | re.MULTILINE
 )
+# The command itself, by its path or inside a shell's line, or Python's module.
+_NAMES_VLLM = re.compile(r"(^|[\s/;&|(])vllm(\s|$)|vllm\.entrypoints")
 _NEXT_DOCUMENT = re.compile(r"^---.*$", re.MULTILINE)
 
 
@@ -62,6 +64,9 @@ def with_weights(request: Request, command: Command) -> Request:
 
 def _flags(path: str) -> Mapping[str, Any]:
     """The file that vLLM's own ``--config`` names."""
+    if "://" in path:
+        # Not quoted: it may hold a password.
+        raise UsageError("--config names an address.", hint="Name a file.", location=_WHERE)
     return yaml_reader.read_yaml(Path(path).expanduser()).data
 
 
@@ -104,7 +109,8 @@ def _structured(text: str) -> Command:
     for document in _NEXT_DOCUMENT.split(inside[2] if inside else text):
         if not document.strip():
             continue
-        for container in _containers(yaml_reader.parse_yaml(document, _WHERE).data):
+        data = yaml_reader.parse_yaml(document, _WHERE).data
+        for container in _containers(data):
             words = [
                 word
                 for part in ("entrypoint", "command", "args")
@@ -113,14 +119,23 @@ def _structured(text: str) -> Command:
             image = container.get("image")
             named = image if isinstance(image, str) else None
             if words and _starts_vllm(words, named):
-                return command_read.read_arguments(
+                command = command_read.read_arguments(
                     words, _flags, image=named, environment=_environment(container.get("env"))
                 )
+                return replace(command, remarks=(*command.remarks, *_replicas(data)))
     raise UsageError(
         "No container in that text starts vLLM.",
         hint="It needs args (or a command) with --model or vllm serve.",
         location=_WHERE,
     )
+
+
+def _replicas(data: Any) -> Iterator[str]:
+    """A remark on pods that the plan does not count."""
+    spec = data.get("spec") if isinstance(data, Mapping) else None
+    count = spec.get("replicas") if isinstance(spec, Mapping) else None
+    if isinstance(count, int) and not isinstance(count, bool) and count > 1:
+        yield f"One of {count} replicas is planned; --dp {count} counts them all."
 
 
 def _containers(node: Any) -> Iterator[Mapping[str, Any]]:
@@ -154,4 +169,8 @@ def _environment(part: Any) -> dict[str, str]:
 
 
 def _starts_vllm(words: list[str], image: str | None) -> bool:
-    return "vllm" in (image or "") or words[0].startswith("-") or any("vllm" in w for w in words)
+    """Whether the container is vLLM's by its image, else by the command in its words."""
+    if image is not None and "vllm" in image:
+        return True
+    named = any(_NAMES_VLLM.search(word) for word in words)
+    return named or (image is None and words[0].startswith("-"))

@@ -16,11 +16,18 @@ from typer.main import get_command
 from kvplan._version import __version__
 from kvplan.cli import ending, gpus, models
 from kvplan.cli.calibrate import calibrate
+from kvplan.cli.check import check
+from kvplan.cli.diff import diff
+from kvplan.cli.init import init
 from kvplan.cli.invocation import Invocation, invocation_of
+from kvplan.cli.lock import lock
 from kvplan.cli.measure import measure
 from kvplan.cli.read_log import read_log
 from kvplan.cli.read_metrics import read_metrics
+from kvplan.cli.schema import schema
+from kvplan.cli.simulate import simulate
 from kvplan.cli.size import size
+from kvplan.cli.traffic import traffic
 from kvplan.cli.validate import validate
 
 app = typer.Typer(
@@ -31,6 +38,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("size")(size)
+app.command("simulate")(simulate)
+app.command("traffic")(traffic)
+app.command("check")(check)
+app.command("diff")(diff)
+app.command("lock")(lock)
+app.command("init")(init)
+app.command("schema")(schema)
 app.command("read-log")(read_log)
 app.command("read-metrics")(read_metrics)
 app.command("validate")(validate)

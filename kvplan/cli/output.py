@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import tempfile
@@ -28,6 +29,19 @@ def write(text: str, path: Path | None) -> None:
             _replace(text, path)
     except OSError as error:
         raise _unwritable(str(path), error) from error
+
+
+def target_of(path: Path) -> Path:
+    """The file that is written for ``path``: what a link leads to.
+
+    Raises:
+        UsageError: links that lead back to themselves.
+    """
+    try:
+        return path.resolve()
+    except RuntimeError:  # Python before 3.13 resolves no such loop
+        loop = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        raise _unwritable(str(path), loop) from None
 
 
 def _to_stdout(text: str) -> None:
@@ -56,7 +70,7 @@ def _to_special(text: str, path: Path) -> None:
 
 
 def _replace(text: str, path: Path) -> None:
-    target = path.resolve()
+    target = target_of(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from kvplan.reports.render import Format
 
 _EXIT_CODES: dict[Verdict, int] = {"fits": 0, "does_not_fit": 1, "refused": 4}
+# What a command line does not show, and a report would.
+_WARNED_OF = frozenset(
+    {"context_above_model_maximum", "class_dropped", "class_not_listed", "within_uncertainty"}
+)
 _FORMATS_BY_ENDING: dict[str, Format] = {
     ".json": "json",
     ".csv": "csv",
@@ -173,6 +177,9 @@ def _emit(context: typer.Context, plan: Plan, request: Request, output: Path | N
         write(f"{command_of(plan, request)}\n", output)
     name = "vLLM" if plan.engine.name == "vllm" else plan.engine.name
     invocation_of(context).remark(clean(f"{name} {plan.engine.version}: {headline(plan)}"))
+    for reason in plan.reasons:
+        if reason.code in _WARNED_OF:
+            invocation_of(context).remark(clean(f"kvplan: {reason.message}"))
 
 
 def _only_one(*, emit: str | None, from_command: str | None) -> None:

@@ -47,9 +47,17 @@ def validate(
     """
     from kvplan import api
     from kvplan.cli.output import write
+    from kvplan.errors import InputError
     from kvplan.sources.measurements import read_measurements
+    from kvplan.sources.text_lines import name_of
 
     records = tuple(read_measurements(file))
+    if not records:
+        raise InputError(
+            "The file has no records.",
+            hint="Give measurement records, one a line; `kvplan read-log` writes them.",
+            location=name_of(file),
+        )
     validation = api.validate(records, offline=offline, configs=configs, strict=strict)
     if report_format == "json":
         from kvplan.reports.validation_json import validation_json

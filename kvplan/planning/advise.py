@@ -37,8 +37,21 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
     tried = _try_all(case, trials)
     enough = [t.gpus for t, held, _ in tried if held >= case.target and not t.last_resort]
     pairs = [pair for pair in pairs_of(trials) if not enough or pair.gpus < min(enough)]
-    tried += _try_all(case, pairs)
+    tried += [pair for pair in _try_all(case, pairs) if _beats_halves(pair, tried)]
     return tuple(advice for *_, advice in sorted(tried, key=lambda entry: _rank(case, *entry[:2])))
+
+
+_Tried = tuple[Trial, int, Advice]
+
+
+def _beats_halves(pair: _Tried, singles: list[_Tried]) -> bool:
+    """Whether both changes of a pair count: it holds more than either alone."""
+    trial, held, _ = pair
+    return all(
+        held > alone
+        for single, alone, _ in singles
+        if single.change.items() <= trial.change.items()
+    )
 
 
 def _rank(case: Case, trial: Trial, held: int) -> tuple[bool, int, int]:
@@ -48,32 +61,39 @@ def _rank(case: Case, trial: Trial, held: int) -> tuple[bool, int, int]:
     return (True, -held, trial.gpus)
 
 
-def _try_all(case: Case, trials: list[Trial]) -> list[tuple[Trial, int, Advice]]:
+def _try_all(case: Case, trials: list[Trial]) -> list[_Tried]:
     """Those that help: the trial, the requests it holds, and the words for it."""
-    helping = []
+    helping: list[_Tried] = []
     climbed = set[str]()
     for trial in trials:
         if trial.ladder in climbed:
             continue
-        figures = _try(case, trial)
-        if figures is not None and figures.requests > case.capacity.requests:
-            helping.append((trial, figures.requests, _advice(case, trial, figures)))
+        tried = _try(case, trial)
+        if tried is None:
+            continue
+        figures, context = tried
+        if figures.requests > case.capacity.requests:
+            helping.append((trial, figures.requests, _advice(case, trial, figures, context)))
             if trial.ladder and figures.requests >= case.target:
                 climbed.add(trial.ladder)
     return helping
 
 
-def _try(case: Case, trial: Trial) -> Figures | None:
-    """Capacity under the change, or None if the engine (or the format) would refuse it."""
+def _try(case: Case, trial: Trial) -> tuple[Figures, int] | None:
+    """Capacity under the change and for which length, or None if the engine would refuse it."""
     try:
-        changed = _changed(case.setup, trial, case.context if case.longest else case.setup.context)
+        changed = _changed(case.setup, trial, case.planned_context)
         if changed.parallelism.gpus > MAX_RANKS:
             return None
         prepared = case.engine.prepare(changed)
     except (RefusedError, UsageError):
         return None
-    figures = prepared.figures(trial.context or case.context)
-    return figures if figures.starts else None
+    # Where nothing fitted, the longest that fits is another with each change.
+    context = prepared.longest_context() if case.nothing_fits else trial.context or case.context
+    if context < 1:
+        return None
+    figures = prepared.figures(context)
+    return (figures, context) if figures.starts else None
 
 
 def _changed(setup: Setup, trial: Trial, context: int | None) -> Setup:
@@ -92,18 +112,19 @@ def _changed(setup: Setup, trial: Trial, context: int | None) -> Setup:
     )
 
 
-def _advice(case: Case, trial: Trial, figures: Figures) -> Advice:
+def _advice(case: Case, trial: Trial, figures: Figures, context: int) -> Advice:
     capacity, dp = case.capacity, case.setup.parallelism.dp
     reached = "enough" if figures.requests >= case.target else "not enough alone"
+    length = f" of {context:,} tokens" if case.nothing_fits else ""
     return Advice(
         action=trial.action,
-        change={"context": case.context, **trial.change} if case.longest else dict(trial.change),
+        change={"context": context, **trial.change} if case.longest else dict(trial.change),
         gain=Gain(
             requests=figures.requests - capacity.requests,
             tokens=figures.tokens * int(trial.change.get("dp", dp)) - capacity.tokens * dp,
         ),
         cost=trial.cost,
-        note=f"Holds {_requests(figures.requests)}: {reached}.",
+        note=f"Holds {_requests(figures.requests)}{length}: {reached}.",
     )
 
 

@@ -72,7 +72,7 @@ def plan_from(prepared: Prepared, setup: Setup, load: Load) -> Plan:
         verdict=answer.verdict,
         reasons=(*answer.reasons, *_of_sources(setup.model)),
         model=model_part(setup.model),
-        gpu=_gpu_part(setup, answer),
+        gpu=gpu_part(setup, answer),
         engine=answer.engine,
         parallelism=answer.parallelism,
         workload=Workload(context=answer.context, concurrency=load.concurrency),
@@ -109,7 +109,8 @@ def unread_part(facts: ModelFacts) -> ModelPart:
     )
 
 
-def _gpu_part(setup: Setup, answer: Answer) -> GpuPart:
+def gpu_part(setup: Setup, answer: Answer) -> GpuPart:
+    """The plan's words on the devices."""
     return GpuPart(
         id=" + ".join(dict.fromkeys(gpu.id for gpu in (setup.gpu, *setup.others))),
         count=answer.parallelism.gpus,

@@ -34,6 +34,16 @@ class Case:
     longest: bool
     target: int
 
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether not even one token fits where the longest context was asked for."""
+        return self.longest and self.capacity.max_context < 1
+
+    @property
+    def planned_context(self) -> int | None:
+        """Tokens that a changed configuration is prepared for."""
+        return self.context if self.longest and not self.nothing_fits else self.setup.context
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -176,6 +186,8 @@ def _utilization() -> Iterator[Trial]:
 
 def _shorter(case: Case) -> Iterator[Trial]:
     """The longest context at which the asked concurrency is held."""
+    if case.nothing_fits:
+        return
     try:
         prepared = case.engine.prepare(case.setup)
     except RefusedError:

@@ -28,7 +28,7 @@ class GroupRow(NamedTuple):
         groups: How many there are of them.
         layers: Their layers as ranges.
         held: Blocks that a request holds in each.
-        padding: Unused bytes of a block, and their share; the most of these groups.
+        padding: Unused bytes of a block, and their share.
     """
 
     kind: str
@@ -41,26 +41,40 @@ class GroupRow(NamedTuple):
 
 
 def group_rows(capacity: Capacity) -> tuple[GroupRow, ...]:
-    """One row for groups that differ in their layers alone."""
-    alike: dict[tuple[str, int, int, int], list[CacheGroup]] = {}
+    """One row for groups that differ in which layers they have alone."""
+    alike: dict[tuple[object, ...], list[CacheGroup]] = {}
     for group in capacity.groups:
-        key = (group.kind, group.page_bytes, group.block_size, group.blocks_per_request)
+        figures = (group.block_size, group.blocks_per_request, group.padding_bytes)
+        key = (group.kind, group.page_bytes, group.pages, *figures)
         alike.setdefault(key, []).append(group)
     return tuple(_row(groups, capacity.bytes_per_block) for groups in alike.values())
 
 
 def _row(groups: list[CacheGroup], block_bytes: int) -> GroupRow:
     first = groups[0]
-    waste = max(group.padding_bytes for group in groups)
+    waste = first.padding_bytes
     return GroupRow(
-        kind=first.kind,
+        kind=_kinds(first),
         groups=len(groups),
         layers=_layers(groups),
-        page=format_bytes(first.page_bytes),
+        page=_page(first),
         block_size=format_count(first.block_size),
         held=format_count(first.blocks_per_request),
         padding=f"{format_bytes(waste)} ({waste / block_bytes:.1%})" if waste else "none",
     )
+
+
+def _kinds(group: CacheGroup) -> str:
+    """What the layers keep; a group may mix kinds that need the same blocks."""
+    return " + ".join(dict.fromkeys(page.kind for page in group.pages)) or group.kind
+
+
+def _page(group: CacheGroup) -> str:
+    """One layer's share of a block, or the span of shares."""
+    sizes = sorted(page.page_bytes for page in group.pages)
+    if not sizes or sizes[0] == sizes[-1]:
+        return format_bytes(group.page_bytes)
+    return f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
 
 
 def _layers(groups: list[CacheGroup]) -> str:
@@ -88,12 +102,13 @@ def ranges(numbers: Iterable[int]) -> str:
 def why_not_linear(capacity: Capacity, context: int | None) -> str | None:
     """Why the capacity is not tokens times bytes; None where it is, but for rounding to blocks."""
     rows = group_rows(capacity)
-    if len(capacity.groups) < 2 and rows[0].kind in ("full", "latent", "indexer"):
+    whole = set(rows[0].kind.split(" + ")) <= {"full", "latent", "indexer"}
+    if len(capacity.groups) < 2 and whole:
         return None
     held = sum(group.blocks_per_request for group in capacity.groups)
     parts = "; ".join(
         f"{row.held} in {'each of ' if row.groups > 1 else ''}{row.groups} {row.kind} "
-        f"group{'s' if row.groups > 1 else ''} ({_KEEPS.get(row.kind, 'caches of their own')})"
+        f"group{'s' if row.groups > 1 else ''} ({_keeps(row.kind)})"
         for row in rows
     )
     length = f"{format_count(context)} tokens" if context else "this length"
@@ -101,3 +116,8 @@ def why_not_linear(capacity: Capacity, context: int | None) -> str | None:
         f"Not tokens times bytes: all groups draw on one pool of equal blocks, and a request of "
         f"{length} holds {format_count(held)} of them: {parts}."
     )
+
+
+def _keeps(kinds: str) -> str:
+    found = dict.fromkeys(_KEEPS.get(kind, "caches of their own") for kind in kinds.split(" + "))
+    return " and ".join(found)

@@ -22,6 +22,7 @@ from kvplan.reports.text_console import GAP, INDENT, table
 _NARROWEST = 20
 # Below this the widest tables leave something out.
 _WIDE = 80
+_WIDEST = 110  # columns that the table of cache groups takes with its layers
 _CONFIDENCE_STYLES = {"assumed": "yellow", "calibrated": "cyan"}
 _ROW_STYLES = {"section": "bold", "total": "bold", "group": "", "line": ""}
 
@@ -69,15 +70,19 @@ def capacity_table(scopes: tuple[Scope, ...], *, ascii_only: bool) -> Table:
 
 
 def groups_table(rows: tuple[GroupRow, ...], *, width: int, ascii_only: bool) -> Table:
-    """Groups of layers whose caches share blocks."""
-    narrow = width < _WIDE
+    """Groups of layers whose caches share blocks; on a narrow page without which layers."""
+    narrow = width < _WIDEST
     line = "\n" if narrow else " "
-    numbers = ("Page", f"Tokens{line}a block", f"Blocks{line}a request", f"Unused{line}of a block")
+    numbers = ("Page", f"Tokens{line}a block", f"Blocks{line}a request", f"Unused{line}a block")
     made = table(words=("Cache groups", "Layers"), numbers=numbers, ascii_only=ascii_only)
+    for column in made.columns[:2]:
+        column.no_wrap = True
     for row in rows:
         kind = clean(row.kind) if row.groups == 1 else f"{row.groups} × {clean(row.kind)}"
-        figures = (row.page, row.block_size, row.held, row.padding)
-        made.add_row(Text(f"{' ' * INDENT}{kind}"), Text(row.layers), *figures)
+        layers = row.layers.partition(":")[0] if narrow else row.layers
+        padding = row.padding.replace(" (", "\n(") if width < _WIDE else row.padding
+        figures = (row.page, row.block_size, row.held, padding)
+        made.add_row(Text(f"{' ' * INDENT}{kind}"), Text(layers), *figures)
     return _tightened(made) if narrow else made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kvplan.errors import UsageError
+from kvplan.errors import UsageError, shown
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?", re.ASCII)
 _REVISION = re.compile(r"[A-Za-z0-9._/+-]{1,200}", re.ASCII)
@@ -78,7 +78,7 @@ def as_path(reference: str) -> Path | None:
     """
     if "://" in reference:
         raise UsageError(
-            f"{reference[:100]!r} is an address.",
+            f"{shown(reference, 100)} is an address.",
             hint="Write the model's Hub id (org/name), a folder, or the path of a config.json.",
         )
     if not reference:

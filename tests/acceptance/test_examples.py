@@ -16,7 +16,7 @@ GIB = 2**30
 
 # Llama 3.1 70B: 80 layers, 8 KV heads of 128, 70,553,706,496 parameters, of which the norms
 # (161 vectors of 8,192) are on every rank.
-LAYERS, KV_HEADS, HEAD, VOCABULARY = 80, 8, 128, 128_256
+LAYERS, KV_HEADS, HEAD, HIDDEN, FEED_FORWARD = 80, 8, 128, 8192, 28_672
 PARAMETERS, NORMS = 70_553_706_496, 161 * 8192
 # What torch sees of an H100, and the share that vLLM 0.33 takes of it.
 CARD, SHARE = round(79.19 * GIB), 0.92
@@ -39,8 +39,12 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def pool_bytes(ranks: int) -> int:
     """What the budget leaves on one of ``ranks`` GPUs."""
     weights = 2 * ((PARAMETERS - NORMS) // ranks + NORMS)
-    peak = 1024 * VOCABULARY * 14  # requests × vocabulary × bytes in the profile run
-    runtime = math.ceil(2.10 * GIB) + math.ceil(0.40 * GIB)  # beside torch, CUDA graphs
+    attention, gate_and_up = HIDDEN // ranks, 2 * FEED_FORWARD // ranks
+    # The widest moment of a layer, and what it takes of 8,192 tokens in two bytes.
+    alive = max(attention + 3 * HIDDEN + gate_and_up, attention + 4 * HIDDEN)
+    peak = math.ceil(8192 * alive * 2 * 1.1 + 0.03 * GIB)
+    # Compiling, memory beside torch, 102 CUDA graphs.
+    runtime = sum(math.ceil(gib * GIB) for gib in (0.3, 2.1, 102 * 0.003))
     rotary = 131_072 * HEAD * 2  # cosines and sines of every position
     return math.ceil(CARD * SHARE) - weights - rotary - peak - runtime
 

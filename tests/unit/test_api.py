@@ -409,8 +409,8 @@ FIELDS = {
         "max_concurrency", "max_context", "requests",
     ],
     "groups": [
-        "kind", "layers", "layer_indices", "page_bytes", "block_size", "blocks_per_request",
-        "padding_bytes",
+        "kind", "layers", "layer_indices", "page_bytes", "pages", "block_size",
+        "blocks_per_request", "padding_bytes",
     ],
     "advice": ["action", "change", "gain", "cost", "note"],
     "gain": ["requests", "tokens"],

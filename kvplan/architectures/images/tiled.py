@@ -254,6 +254,8 @@ def _anyres(
         return None
     stated = _sizes(settings.fields, "image_grid_pinpoints") or sizes
     tile = settings.stated(settings.vision, "image_size", 336, most=_SIDE)
+    if any(min(size) < tile for size in stated):
+        return None  # not the sizes of this tower: the engine's own code divides by zero
     return AnyresImage(
         sizes=tuple((width, height) for height, width in stated),
         tile=tile,

@@ -207,7 +207,6 @@ WRAPPERS: dict[str, Wrapper] = {
         "mistral3",
         ("Mistral3ForConditionalGeneration",),
         "mistral",
-        tied=True,
     ),
     "multi_modality": Wrapper(
         "wrappers.llava:several_towers",

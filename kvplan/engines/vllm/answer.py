@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from kvplan.engines.base import Answer
 from kvplan.engines.vllm import ledgers, reasons
+from kvplan.engines.vllm.groups import Group
 from kvplan.ledger import LedgerLine
-from kvplan.plan import CacheGroup, Capacity, EnginePart, KvPart, Verdict
+from kvplan.plan import CacheGroup, Capacity, EnginePart, GroupPage, KvPart, Verdict
 
 if TYPE_CHECKING:
     from kvplan.engines.vllm.deployment import VllmDeployment
@@ -70,6 +71,7 @@ def _capacity(deployment: VllmDeployment, context: int) -> Capacity:
                 layers=group.layers,
                 layer_indices=group.indices,
                 page_bytes=group.page.page_bytes,
+                pages=_pages(group),
                 block_size=group.page.block_size,
                 blocks_per_request=pool.group_blocks(group, context),
                 padding_bytes=block_bytes - group.stage_used[stage],
@@ -82,6 +84,16 @@ def _capacity(deployment: VllmDeployment, context: int) -> Capacity:
         max_concurrency=figures.max_concurrency,
         max_context=figures.max_context,
         requests=figures.requests,
+    )
+
+
+def _pages(group: Group) -> tuple[GroupPage, ...]:
+    """The group's shares of a block where its layers differ."""
+    if len(group.pages) == 1:
+        return ()
+    return tuple(
+        GroupPage(kind=page.kind, layers=layers, page_bytes=page.page_bytes)
+        for page, layers in group.pages
     )
 
 

@@ -1,7 +1,8 @@
 """Which attention backend vLLM picks, and the block sizes that follow from it.
 
 Only what changes a size is told apart. Read from 0.33.0's selector for compute capability 8.9,
-9.0 and 10.0; other devices take the nearest older row, and the plan says so.
+9.0 and 10.0; 7.5, 8.0, 8.6, 12.0 and 12.1 take the nearest older row, which the logged blocks of
+public starts bear out (`kvplan validate`). Others take it too, and the plan says so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kvplan.engines.vllm.kv_dtypes import (
 )
 from kvplan.errors import EngineRefusesError
 
-CHECKED = ((8, 9), (9, 0), (10, 0))
+CHECKED = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0), (12, 1))
 DEFAULT_BLOCK = 16
 HOPPER, BLACKWELL = (9, 0), (10, 0)
 # FlashAttention 4's FP8 kernel for this head size has pages of 64 tokens on Hopper

@@ -62,14 +62,15 @@ def skipped_layers(settings: Settings, model: ModelSpec, kv_dtype: str) -> froze
 
 
 def check_replay(settings: Settings) -> None:
-    """ReplaySSM runs with FlashInfer's Mamba backend alone, whose buffers kvplan does not size.
+    """ReplaySSM is refused by most classes, and by the others with the default backend.
 
     Raises:
         EngineRefusesError: it was asked for.
     """
     if settings.use_replayssm:
         raise EngineRefusesError(
-            "vLLM's ReplaySSM needs --mamba-backend flashinfer; with the default one it refuses.",
+            "vLLM refuses ReplaySSM here: it has it for a few Mamba-2 classes, and there with "
+            "--mamba-backend flashinfer alone, whose buffers kvplan does not size.",
             hint="Leave out use_replayssm.",
         )
 

@@ -16,6 +16,7 @@ from kvplan.plan import Plan
 # What vLLM quantizes while it loads a checkpoint of plain weights, by kvplan's name for it.
 # Source: vLLM 0.33.0, docs/features/quantization.
 _WHILE_LOADING = {"auto": None, "fp8": "fp8"}
+_TOO_LONG = "context_above_model_maximum"
 _IN_COMPILATION = ("cudagraph_mode",)
 _NOT_FLAGS = ("usage_context", "use_v1")
 
@@ -59,13 +60,16 @@ def emit(plan: Plan, asked: Asked) -> str:
     words += _formats(asked)
     words += _budget(asked.kv_budget)
     words += _options(plan, asked)
-    return shlex.join([*_environment(asked.options), *words])
+    return shlex.join([*_environment(plan, asked.options), *words])
 
 
-def _environment(options: Mapping[str, Any]) -> list[str]:
-    """VLLM_USE_V1 is no flag; it chose the engine until 0.11."""
+def _environment(plan: Plan, options: Mapping[str, Any]) -> list[str]:
+    """What is no flag: the engine until 0.11, and leave to go beyond the model's context."""
     use_v1 = read_options(options).get("use_v1")
-    return [] if use_v1 is None else [f"VLLM_USE_V1={int(use_v1)}"]
+    words = [] if use_v1 is None else [f"VLLM_USE_V1={int(use_v1)}"]
+    if any(reason.code == _TOO_LONG for reason in plan.reasons):
+        words.append("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1")
+    return words
 
 
 def _parallel(plan: Plan) -> list[str]:

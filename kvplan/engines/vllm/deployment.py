@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from kvplan.engines.base import Answer, Figures, Setup
+from kvplan.engines.base import Answer, BlockPool, Figures, PoolUnits, ReplicaPools, Setup
 from kvplan.engines.vllm import answer as answers
+from kvplan.engines.vllm import decoding, scheduling
 from kvplan.engines.vllm.memory import OTHERS, RankMemory
 from kvplan.engines.vllm.pool import Pool, whole_requests
 from kvplan.engines.vllm.settings import Settings
@@ -136,6 +138,33 @@ class VllmDeployment:
             starts=longest >= context and self.left >= 0 and self.outside_left >= 0,
         )
 
+    def block_pool(self) -> BlockPool:
+        """The pool as simulations fill it."""
+        return scheduling.block_pool(self)
+
     def answer(self, context: int, concurrency: int | None) -> Answer:
         """The full answer for ``concurrency`` requests of ``context`` tokens."""
         return answers.build(self, context, concurrency)
+
+    def pools(self, context: int) -> ReplicaPools:  # noqa: ARG002  the same for every length
+        """The pool of blocks, without the null block."""
+        blocks = max(0, self.blocks - (0 if self.pool.rules.v0 else 1))
+        return ReplicaPools(
+            pools=(PoolUnits("kv", "block", blocks),),
+            sequences=self.settings.max_num_seqs,
+            replicas=self.parallelism.dp,
+            step=math.gcd(*(group.page.block_size for group in self.pool.groups)),
+        )
+
+    def request_units(self, tokens: int) -> tuple[int, ...]:
+        """Blocks over all groups that a decoding request of ``tokens`` tokens holds at most."""
+        in_flight = decoding.tokens_in_flight(self.settings)
+        return (decoding.decoding_blocks(self.pool, tokens, in_flight=in_flight),)
+
+    def own_units(self, tokens: int, shared: int) -> tuple[int, ...]:
+        """Blocks beside those whose tokens are all shared."""
+        if not self.settings.enable_prefix_caching:
+            return self.request_units(tokens)
+        (held,) = self.request_units(tokens)
+        in_flight = decoding.tokens_in_flight(self.settings)
+        return (held - decoding.shared_blocks(self.pool, tokens, shared, in_flight=in_flight),)

@@ -7,6 +7,7 @@ vllm/v1/core/kv_cache_planning.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,12 +29,14 @@ class Group:
 
     Attributes:
         page: The spec that decides how many blocks a request holds.
+        pages: The distinct specs with how many layers have each.
         indices: Which layers, over all stages; a layer with two caches may stand in two groups.
         stage_bytes: For each pipeline stage, the pages of its layers of the group, summed.
         stage_used: The same without the padding of the pages.
     """
 
     page: PageSpec
+    pages: tuple[tuple[PageSpec, int], ...]
     indices: tuple[int, ...]
     stage_bytes: tuple[int, ...]
     stage_used: tuple[int, ...]
@@ -212,7 +215,13 @@ def make_group(entries: Sequence[Placed], stages: Sequence[Stage]) -> Group:
         pages = tuple(_sum_of(entries, stage, padded=True) for stage in stages)
         used = tuple(_sum_of(entries, stage, padded=False) for stage in stages)
     indices = tuple(index for index, _ in entries)
-    return Group(page=entries[0][1], indices=indices, stage_bytes=pages, stage_used=used)
+    return Group(
+        page=entries[0][1],
+        pages=tuple(Counter(page for _, page in entries).items()),
+        indices=indices,
+        stage_bytes=pages,
+        stage_used=used,
+    )
 
 
 def _sum_of(entries: Sequence[Placed], stage: Stage, *, padded: bool) -> int:

@@ -200,3 +200,8 @@ def _is_v0(version: str, use_v1: bool | None) -> bool:  # noqa: FBT001
 def is_newer_than_modelled(version: str) -> bool:
     """Whether the release is newer than the newest whose rules are known."""
     return parse_version(version)[:2] > parse_version(NEWEST)[:2]
+
+
+def is_older_than_modelled(version: str) -> bool:
+    """Whether the release is older than the newest whose rules are known."""
+    return parse_version(version)[:2] < parse_version(NEWEST)[:2]

@@ -186,6 +186,6 @@ def _state_page(cache: RecurrentCache, context: LayerContext, blocks: _Blocks) -
         context.max_length if context.state.mode == "none" else blocks.tokens,
         page,
         held=held,
-        extra=states.draft_blocks(context.state) if held is None else 0,
+        extra=context.state.draft_tokens if held is None else 0,
         padding=page - size,
     )

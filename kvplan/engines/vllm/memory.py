@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kvplan.engines import runtime
+from kvplan.engines import occupied, runtime
 from kvplan.engines.base import Version
 from kvplan.engines.runtime import Range
 from kvplan.engines.vllm.activation import Run, activation_lines, fitted, gib_line
@@ -28,7 +28,7 @@ from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import RankLayout
 from kvplan.units import GIB
 
-OTHERS = "other_processes"
+OTHERS = occupied.NAME
 SOURCE = "vLLM 0.33.0, vllm/v1/worker/gpu_worker.py determine_available_memory"
 # Compute capabilities whose ranks exchange through NVLink multicast, with buffers of their own.
 _MULTICAST = (9, 10)
@@ -117,7 +117,7 @@ def rank_memory(rank: RankInputs) -> RankMemory:
     band, covered = _calibration(rank)
     utilization = rank.settings.gpu_memory_utilization
     requested = requested_bytes(rank.device.total, utilization)
-    outside = (_context(rank), *_nccl(rank), *_others(rank))
+    outside = (_context(rank), *_nccl(rank), *occupied.lines(rank.used_by_others, "outside"))
     engine = (*outside, *_graphs(rank, band, _room(rank.device.total - requested, outside)))
     lines = (
         *weight_lines(
@@ -240,22 +240,6 @@ def _nccl(rank: RankInputs) -> tuple[Draft, ...]:
         return ()
     section = _section(rank.rules.nccl_in_budget)
     return (gib_line("nccl", section, runtime.NCCL_GIB, runtime.OUTSIDE_SOURCE),)
-
-
-def _others(rank: RankInputs) -> tuple[Draft, ...]:
-    """What other programs hold of the card now."""
-    if not rank.used_by_others:
-        return ()
-    return (
-        Draft(
-            OTHERS,
-            "outside",
-            "used_by_others",
-            {"used_by_others": rank.used_by_others},
-            source="NVML, when this plan was made",
-            confidence="exact",
-        ),
-    )
 
 
 def _section(in_budget: bool) -> Section:  # noqa: FBT001

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from math import floor
 from typing import TYPE_CHECKING
 
+from kvplan.engines import occupied
 from kvplan.engines.base import Version, parse_version
 from kvplan.engines.vllm import backends, dropped, history
+from kvplan.engines.vllm.classes import LISTED
+from kvplan.engines.vllm.decoding import decoding_blocks, tokens_in_flight
 from kvplan.ledger import LedgerLine
+from kvplan.models.caches import CrossCache
 from kvplan.plan import Capacity, Reason, Verdict
 from kvplan.units import format_bytes, format_count
 
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from kvplan.engines.vllm.deployment import VllmDeployment
     from kvplan.engines.vllm.memory import RankMemory
 
+# How many times more requests have to fit while they decode for a plan to say so.
+_NOTABLE = 1.1
 # Releases that take the cache's type from the checkpoint under auto.
 _SCHEMES_READ: Version = (0, 14)
 
@@ -36,6 +42,7 @@ def collect(
     found += _uncertain(deployment, context, concurrency, verdict)
     found += _context(deployment, context)
     found += _null_block(deployment, context, verdict, capacity)
+    found += _in_flight(deployment, context, verdict, capacity)
     found += _class(deployment)
     found += _options(deployment)
     found += _coverage(deployment)
@@ -110,15 +117,13 @@ def _in_use(deployment: VllmDeployment, used: int) -> Reason:
     asked = deployment.stages[deployment.fullest].requested if deployment.stages else 0
     share = (asked + deployment.outside_left) / total
     lower = f"Stop them, or -o gpu_memory_utilization={floor(share * 100) / 100}."
-    return Reason(
-        code="memory_in_use",
-        message=(
-            f"Other programs hold {format_bytes(used)} of the GPU now. vLLM asks for "
-            f"{format_bytes(asked)} (gpu_memory_utilization "
-            f"{deployment.settings.gpu_memory_utilization} of {format_bytes(total)}) and "
-            f"{format_bytes(asked + deployment.outside_left)} are free: it would not start."
-        ),
+    return occupied.reason(
+        used,
+        f"vLLM asks for {format_bytes(asked)} (gpu_memory_utilization "
+        f"{deployment.settings.gpu_memory_utilization} of {format_bytes(total)}) and "
+        f"{format_bytes(asked + deployment.outside_left)} are free: it would not start.",
         hint=lower if share > 0 else "Stop them.",
+        card="the GPU",
     )
 
 
@@ -234,6 +239,30 @@ def _null_block(
         )
 
 
+def _in_flight(
+    deployment: VllmDeployment, context: int, verdict: Verdict, capacity: Capacity
+) -> Iterator[Reason]:
+    """Windows and encoders are planned with a prefill in flight: most of the time fewer blocks."""
+    if verdict != "fits":
+        return
+    pool, replicas = deployment.pool, deployment.parallelism.dp
+    settings, caches = deployment.settings, deployment.setup.model.caches
+    sources = [cache.source_tokens or context for cache in caches if isinstance(cache, CrossCache)]
+    decoding = decoding_blocks(
+        pool, context, in_flight=tokens_in_flight(settings), encoded=max(sources, default=None)
+    )
+    held = min(settings.max_num_seqs, max(0, capacity.blocks - 1) // decoding) * replicas
+    if held > capacity.requests * _NOTABLE:
+        yield Reason(
+            code="in_flight_reserved",
+            message=(
+                f"vLLM reserves {format_count(pool.request_blocks(context))} blocks a request, as"
+                f" while its prompt is read; one that only decodes holds {format_count(decoding)}:"
+                f" {format_count(held)} of them fit at once."
+            ),
+        )
+
+
 def _class(deployment: VllmDeployment) -> Iterator[Reason]:
     """A class that the release has dropped would not load; the memory is computed all the same."""
     architecture = deployment.setup.model.architecture
@@ -248,6 +277,15 @@ def _class(deployment: VllmDeployment) -> Iterator[Reason]:
             hint=f"--engine vllm=={last}",
         )
     plug_in = dropped.PLUG_INS.get(architecture)
+    known = architecture in LISTED or architecture in dropped.LAST_RELEASE or plug_in
+    if not known and not history.is_older_than_modelled(deployment.version):
+        yield Reason(
+            code="class_not_listed",
+            message=(
+                f"vLLM {history.NEWEST} lists no class {architecture}; whether it runs through "
+                "Transformers was not checked."
+            ),
+        )
     if plug_in is not None:
         yield Reason(
             code="class_in_plug_in",

@@ -37,7 +37,6 @@ class StateContext:
         conv_dtype, ssm_dtype: mamba_cache_dtype and mamba_ssm_cache_dtype; None: auto.
         mode: mamba_cache_mode.
         draft_tokens: Tokens drafted at once; each needs a state of its own.
-        replay: use_replayssm: the drafted tokens are computed again instead.
     """
 
     architecture: str
@@ -49,7 +48,6 @@ class StateContext:
     ssm_dtype: Dtype | None = None
     mode: Mode = "none"
     draft_tokens: int = 0
-    replay: bool = False
 
 
 def variant_of(cache: RecurrentCache) -> Variant:
@@ -150,17 +148,12 @@ def states_held(cache: RecurrentCache, context: StateContext) -> int | None:
     rules = context.rules
     if rules.state_blocks == "one":
         return 1
-    drafts = draft_blocks(context)
+    drafts = context.draft_tokens
     if context.mode == "none":
         return 1 + drafts
     if rules.state_blocks == "by_length" or context.mode == "all":
         return None
     return 2 + drafts + _checkpoints(variant_of(cache), context)
-
-
-def draft_blocks(context: StateContext) -> int:
-    """Blocks for drafted tokens."""
-    return 0 if context.replay else context.draft_tokens
 
 
 def _checkpoints(variant: Variant, context: StateContext) -> int:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from kvplan.architectures import quantize, read_model
 from kvplan.architectures.entries import Catalogue
 from kvplan.architectures.headers import exact_weights, sort_tensors
-from kvplan.errors import KvplanError
+from kvplan.errors import InputError, KvplanError
 from kvplan.models.facts import ModelFacts, TensorHeader
 from kvplan.models.formats import PLAIN
 from kvplan.models.spec import ModelSpec
@@ -180,3 +181,19 @@ def test_the_largest_configuration_is_read_in_time() -> None:
         },
     }
     assert read_or_refuse(ModelFacts(id="x", source="x", config=config)) is not None
+
+
+def test_fields_that_are_fine_alone_and_absurd_together() -> None:
+    """A million wide and four thousand layers deep: no model, a slip in a field."""
+    config = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 1 << 20,
+        "intermediate_size": 1 << 20,
+        "num_attention_heads": 128,
+        "num_hidden_layers": 4000,
+        "vocab_size": 32_000,
+    }
+    with pytest.raises(InputError, match=r"parameters by its configuration") as raised:
+        read_model(ModelFacts(id="x", source="x", config=config))
+    assert raised.value.hint

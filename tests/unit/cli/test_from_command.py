@@ -56,6 +56,22 @@ containers:
       - "--port"
       - "8000"
 """
+# A sidecar stands before the server, which has several replicas.
+SIDECAR = """\
+kind: Deployment
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers:
+        - name: metrics
+          image: prom/statsd-exporter
+          args: ["--model-metrics", "x"]
+        - name: server
+          image: vllm/vllm-openai:v0.12.0
+          command: [vllm, serve]
+          args: [a/b]
+"""
 # https://cd-linux.club/?p=179, shortened
 COMPOSE = """\
 services:
@@ -81,6 +97,8 @@ services:
         ('args: ["--model", "a/b"]\n', "a/b", None),
         ('{"image": "x/vllm:v0.20.0", "args": ["a/b", "--enforce-eager"]}', "a/b", "0.20.0"),
         ("entrypoint: [bash, -c, 'echo hi; vllm serve a/b']\n", "a/b", None),
+        (SIDECAR, "a/b", "0.12.0"),
+        (SIDECAR.replace("image: vllm/vllm-openai:v0.12.0", "x: y"), "a/b", None),
     ],
 )
 def test_manifests(text: str, model: str, version: str | None) -> None:
@@ -102,6 +120,12 @@ def test_manifests(text: str, model: str, version: str | None) -> None:
 def test_what_cannot_be_read(text: str, error: type[KvplanError], message: str) -> None:
     with pytest.raises(error, match=message):
         from_command.read(text)
+
+
+def test_replicas_are_said() -> None:
+    command = from_command.read(SIDECAR)
+    assert "One of 3 replicas is planned; --dp 3 counts them all." in command.remarks
+    assert from_command.read(SIDECAR.replace("replicas: 3", "replicas: 1")).remarks == ()
 
 
 def test_a_container_has_an_environment() -> None:

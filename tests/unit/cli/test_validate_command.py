@@ -75,9 +75,3 @@ def test_no_such_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     words = [str(folder / "starts.jsonl"), "--configs", str(folder / "nowhere")]
     assert run(["validate", *words]) == 2
     assert "There is no folder" in capsys.readouterr().err
-
-
-def test_an_empty_file_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "empty.jsonl").write_text("\n")
-    assert run(["validate", str(tmp_path / "empty.jsonl")]) == 0
-    assert capsys.readouterr().out.startswith("0 records: 0 compared, 0 skipped")

@@ -2,118 +2,244 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from real_models import device, full, toy
+from fixed_calibration import BEFORE_020, MIB, NEWEST, fix_calibration
+from real_models import device, full, real, toy
 
 from kvplan.engines.base import Setup
 from kvplan.engines.runtime import Range
-from kvplan.engines.vllm import memory
-from kvplan.engines.vllm.calibration import nearest
+from kvplan.engines.vllm.activation import Run, activation_lines
+from kvplan.engines.vllm.calibration import RuntimeBand
 from kvplan.engines.vllm.engine import Vllm
 from kvplan.ledger import Draft
 from kvplan.models.caches import LatentCache
 from kvplan.models.spec import ModelSpec
-from kvplan.plan import Parallelism
-from kvplan.units import GIB
+from kvplan.models.weights import Component, RankLayout, Sharding, Weight
 
-BAND = nearest((0, 19), v0=False)
-RESIDUAL, FEED_FORWARD = BAND.residual_bytes.value, BAND.feedforward_bytes.value
-LOGITS, HIDDEN = BAND.logits_bytes.value, BAND.hidden_bytes.value
-FIXED = BAND.fixed_gib.value * GIB
-
-
-def lines(
-    model: ModelSpec, *, tp: int = 1, pp: int = 1, version: str = "0.19.0", **options: Any
-) -> dict[str, Draft]:
-    setup = Setup(
-        model=model,
-        gpu=device(),
-        version=version,
-        parallelism=Parallelism(tp=tp, pp=pp),
-        options=options,
-        context=1024,
-    )
-    made = Vllm().prepare(setup)
-    assert made.stages is not None
-    return {draft.name: draft for draft in made.stages[0].budget}
+GIB = 1024 * MIB
 
 
 def wide(**changes: Any) -> ModelSpec:
-    return toy(
-        full(), full(), hidden_size=4096, intermediate_size=16384, vocab_size=1000, **changes
+    """No matrix tells a width, so 2 × 4,096 + 3 × 16,384 = 57,344 elements are alive a token."""
+    facts: dict[str, Any] = {
+        "hidden_size": 4096, "intermediate_size": 16_384, "vocab_size": 1000
+    }  # fmt: skip
+    return toy(full(), full(), **(facts | changes))
+
+
+def matrix(
+    component: Component, shape: tuple[int, int], sharding: Sharding = "replicated"
+) -> Weight:
+    return Weight(name="x", component=component, shape=shape, sharding=sharding, layers=(0,))
+
+
+def profiled(
+    model: ModelSpec, *, tokens: int = 8192, requests: int = 8, tp: int = 1, **options: Any
+) -> Run:
+    """The profile run of a single stage."""
+    asked = {"max_num_batched_tokens": tokens, "max_num_seqs": requests, **options}
+    setup = Setup(model=model, gpu=device(), version="0.30.0", options=asked, context=1024)
+    return Run(
+        model=model,
+        settings=Vllm().prepare(setup).settings,
+        layout=RankLayout(tp=tp, layers=(0, len(model.layers))),
+        dtype="bfloat16",
+        context=1024,
+        compiles=True,
+        v0=False,
     )
+
+
+def lines(run: Run, band: RuntimeBand = NEWEST) -> dict[str, Draft]:
+    return {draft.name: draft for draft in activation_lines(run, band)}
+
+
+def peak(run: Run, band: RuntimeBand = NEWEST) -> int:
+    return lines(run, band)["activation_peak"].value()
 
 
 def test_with_a_small_vocabulary_a_layers_step_is_the_peak() -> None:
-    found = lines(wide(), max_num_batched_tokens=8192, max_num_seqs=8)
-    step = 8192 * 4096 * RESIDUAL + 8192 * 16384 * FEED_FORWARD
-    assert found["activation_peak"].value() == math.ceil(step + FIXED)
+    """8,192 tokens × 57,344 elements × 2 bytes; sampling takes 8 × 1,000 × 14 and 128 MiB."""
+    assert peak(profiled(wide())) == 896 * MIB
+    assert peak(profiled(wide(), tokens=1024)) == 112 * MIB
 
 
 def test_with_a_large_vocabulary_sampling_is_the_peak() -> None:
-    model = wide().model_copy(update={"vocab_size": 200_000})
-    found = lines(model, max_num_batched_tokens=2048, max_num_seqs=1024)
-    sampling = 1024 * 200_000 * LOGITS + 2048 * 4096 * HIDDEN
-    assert found["activation_peak"].value() == pytest.approx(sampling + FIXED, abs=1)
+    """Logits of every request and the hidden vector of every token; the step takes 224 MiB."""
+    run = profiled(wide(vocab_size=200_000), tokens=2048, requests=1024)
+    assert peak(run) == 1024 * 200_000 * 14 + 2048 * 4096 * 4
 
 
-def test_tensor_parallelism_splits_the_feed_forward_alone() -> None:
-    options = {"max_num_batched_tokens": 8192, "max_num_seqs": 8}
-    one, two = lines(wide(), **options), lines(wide(), tp=2, **options)
-    saved = one["activation_peak"].value() - two["activation_peak"].value()
-    assert saved == 8192 * (16384 // 2) * FEED_FORWARD
+def test_a_batch_samples_no_more_requests_than_it_has_tokens() -> None:
+    run = profiled(wide(vocab_size=200_000), requests=1024)
+    fewer = replace(run, settings=replace(run.settings, max_num_batched_tokens=100))
+    assert peak(fewer) == 100 * 200_000 * 14 + 100 * 4096 * 4
+
+
+def test_the_step_counts_with_its_share_and_both_phases_with_what_is_fixed() -> None:
+    band = replace(NEWEST, step_share=Range(1.5, 1.5, 1.5), fixed_gib=Range(0.25, 0.25, 0.25))
+    assert peak(profiled(wide()), band) == (896 + 448 + 256) * MIB
+    sampling = profiled(wide(vocab_size=200_000), tokens=2048, requests=1024)
+    assert peak(sampling, band) == peak(sampling) + 256 * MIB
+
+
+def test_the_ends_of_the_range_are_those_of_every_constant() -> None:
+    """Half and one and a half times the step, and up to 128 MiB whatever the shape."""
+    line = lines(profiled(wide()))["activation_peak"]
+    assert line.value(line.low) == 448 * MIB
+    assert line.value(line.high) == (896 + 448 + 128) * MIB
+    assert line.confidence == "calibrated"
+    assert NEWEST.source in line.source
+
+
+def test_ranks_share_the_feed_forward() -> None:
+    """2 × 4,096 + 3 × 8,192 elements, and 2 × 4,096 + 3 × 4,096 on four ranks."""
+    assert peak(profiled(wide(), tp=2)) == 8192 * 32_768 * 2
+    assert peak(profiled(wide(), tp=4)) == 8192 * 20_480 * 2
+
+
+def test_float32_takes_four_bytes_an_element() -> None:
+    assert peak(replace(profiled(wide()), dtype="float32")) == 2 * 896 * MIB
 
 
 def test_only_the_last_stage_samples() -> None:
-    model = wide().model_copy(update={"vocab_size": 200_000})
-    first = lines(model, pp=2, max_num_batched_tokens=2048, max_num_seqs=1024)
-    step = 2048 * 4096 * RESIDUAL + 2048 * 16384 * FEED_FORWARD
-    assert first["activation_peak"].value() == pytest.approx(step + FIXED, abs=1)
+    run = profiled(wide(vocab_size=200_000), tokens=2048, requests=1024)
+    first = replace(run, layout=run.layout.model_copy(update={"last": False}))
+    assert peak(first) == 2048 * 57_344 * 2
+    assert "logits_bytes" not in lines(first)["activation_peak"].inputs
 
 
-def test_before_020_compiling_is_no_part_of_the_profile_run() -> None:
-    assert "compilation" not in lines(wide())
+def test_a_stage_has_its_own_layers_alone() -> None:
+    """The second layer has no feed-forward: 3 × 4,096 elements pass through it."""
+    run = profiled(wide(weights=(matrix("mlp", (1024, 1024)),)))
+    second = replace(run, layout=RankLayout(layers=(1, 2), last=False))
+    assert peak(run) == 896 * MIB
+    assert peak(second) == 8192 * 3 * 4096 * 2
 
 
-def test_what_of_the_buffers_does_not_stay_is_held_in_the_step(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    half = replace(BAND, experts_share=Range(0.5, 0.5, 0.5))
-    monkeypatch.setattr(memory, "nearest", lambda *_, **__: half)
-    model = wide(experts=8, experts_per_token=2).model_copy(update={"intermediate_size": 1024})
-    found = lines(model, max_num_batched_tokens=8192, max_num_seqs=8)
-    buffers = 8192 * 2 * 2 * (4096 + 4096)
-    step = 8192 * 4096 * RESIDUAL
-    assert found["expert_buffers"].value() == buffers // 2
-    assert found["activation_peak"].value() == pytest.approx(step + buffers / 2 + FIXED, abs=1)
+# Two experts of 1,024 a token: four buffers of 4,096. The step has 4 × 4,096 elements besides.
+EXPERTS = wide(
+    experts=8,
+    experts_per_token=2,
+    weights=(
+        matrix("experts", (2048, 4096), "column"),
+        matrix("experts", (4096, 1024), "row"),
+    ),
+)
+BUFFERS = 8192 * 4 * 4096 * 2
 
 
 def test_buffers_of_experts_stay_beside_the_peak() -> None:
-    """Wide: twice 1,024 is less than 4,096; narrow: 1,024 is too. Both hold the hidden width."""
-    model = wide(experts=8, experts_per_token=2).model_copy(update={"intermediate_size": 1024})
-    found = lines(model, max_num_batched_tokens=8192, max_num_seqs=8)
-    assert found["expert_buffers"].value() == 8192 * 2 * 2 * (4096 + 4096)
-    assert found["activation_peak"].value() == pytest.approx(8192 * 4096 * RESIDUAL + FIXED, abs=1)
+    found = lines(profiled(EXPERTS))
+    assert BUFFERS == 256 * MIB
+    assert found["expert_buffers"].value() == BUFFERS
+    assert found["activation_peak"].value() == 8192 * 4 * 4096 * 2
+    assert "expert_buffers" not in lines(profiled(wide()))
 
 
-def test_latent_attention_takes_a_workspace() -> None:
-    latent = toy(LatentCache(latent_dim=512, rope_dim=64), hidden_size=4096, vocab_size=1000)
-    plain = toy(full(), hidden_size=4096, vocab_size=1000)
-    more = (
-        lines(latent, max_num_seqs=1)["activation_peak"].value()
-        - lines(plain, max_num_seqs=1)["activation_peak"].value()
-    )
-    assert more == pytest.approx(BAND.latent_gib.value * GIB, abs=2)
+def test_what_of_the_buffers_does_not_stay_is_held_in_the_step() -> None:
+    half = replace(NEWEST, experts_share=Range(0.5, 0.5, 0.5))
+    found = lines(profiled(EXPERTS), half)
+    assert found["expert_buffers"].value() == 128 * MIB
+    assert found["activation_peak"].value() == (256 + 128) * MIB
 
 
-def test_without_graphs_nothing_is_compiled() -> None:
-    graphs = lines(wide(), version="0.30.0")
-    assert "compilation" in graphs
-    for option in ({"enforce_eager": True}, {"cudagraph_mode": "NONE"}):
-        eager = lines(wide(), version="0.30.0", **option)
-        assert "compilation" not in eager
-        assert "cuda_graphs" not in eager
+# f = 576 + 32 × 192 = 6,720 and a = 4,096: 4,096 + 3 × 4,096 + 6,720 = 23,104 are alive, and while
+# room is made 4,096 + 6,720 + 4,096 + 512 = 15,424 a token with 32 × 256 = 8,192 a row of context.
+LATENT = toy(
+    LatentCache(latent_dim=512, rope_dim=64),
+    hidden_size=4096,
+    vocab_size=1000,
+    weights=(
+        matrix("attention", (576, 4096)),
+        matrix("attention", (6144, 4096), "column"),
+        matrix("attention", (8192, 512), "column"),
+        matrix("attention", (4096, 4096), "row"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("context", "options", "rows"),
+    [
+        (1024, {"requests": 8}, 8 * 1024),  # 4 × 8 × 64 are fewer
+        (512, {"requests": 8}, 8 * 512),
+        (1024, {"requests": 64}, 4 * 64 * 64),
+        (1024, {"requests": 64, "block_size": 128}, 4 * 64 * 128),
+        (100_000, {"requests": 8}, 65_536),
+        (1024, {"requests": 1024}, 65_536),
+    ],
+)
+def test_latent_attention_makes_room_for_its_context(
+    context: int, options: dict[str, int], rows: int
+) -> None:
+    run = replace(profiled(LATENT, tokens=1024, **options), context=context)
+    assert peak(run) == (1024 * 15_424 + rows * 8192) * 2 + GIB // 2
+    assert lines(run)["activation_peak"].inputs["context_rows"] == rows
+
+
+def test_the_room_of_latent_attention_counts_where_it_is_the_larger() -> None:
+    """32,768 × (23,104 - 15,424) are more than 8,192 × 8,192."""
+    assert peak(profiled(LATENT, tokens=32_768)) == 32_768 * 23_104 * 2 + GIB // 2
+
+
+def test_the_engine_before_v1_made_no_such_room() -> None:
+    run = replace(profiled(LATENT, tokens=1024), v0=True)
+    assert peak(run) == 1024 * 23_104 * 2 + GIB // 2
+    assert "context_rows" not in lines(run)["activation_peak"].inputs
+
+
+@pytest.mark.parametrize("component", ["vision", "audio"])
+def test_towers_are_profiled_too(component: Component) -> None:
+    tower = Weight(name="patches", component=component, shape=(64, 588), place="tower")
+    model = wide()
+    seeing = model.model_copy(update={"weights": (*model.weights, tower)})
+    assert lines(profiled(seeing))["multimodal_profile"].value() == GIB // 2
+    assert "multimodal_profile" not in lines(profiled(model))
+
+
+def test_compiling_takes_memory_of_its_own() -> None:
+    run = profiled(wide())
+    assert lines(run)["compilation"].value() == GIB // 2
+    assert "compilation" not in lines(replace(run, compiles=False))
+
+
+def test_before_020_compiling_is_no_part_of_the_profile_run() -> None:
+    assert "compilation" not in lines(profiled(wide()), BEFORE_020)
+
+
+def test_a_line_that_can_be_nothing_else_than_nothing_is_left_out() -> None:
+    """But not one that is likely nothing and may be more."""
+    likely = replace(NEWEST, compile_gib=Range(0, 0, 0.25))
+    assert lines(profiled(wide()), likely)["compilation"].value() == 0
+    never = replace(NEWEST, experts_share=Range(0, 0, 0))
+    assert set(lines(profiled(EXPERTS), never)) == {"activation_peak", "compilation"}
+
+
+@pytest.mark.parametrize("option", [{"enforce_eager": True}, {"cudagraph_mode": "NONE"}])
+def test_without_graphs_nothing_is_compiled(
+    option: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fix_calibration(monkeypatch)
+
+    def names(**options: Any) -> set[str]:
+        made = Vllm().prepare(Setup(model=wide(), gpu=device(), version="0.30.0", options=options))
+        assert made.stages is not None
+        return {draft.name for draft in made.stages[0].budget}
+
+    assert names() - names(**option) == {"compilation", "cuda_graphs"}
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        # 4,096 + 2 × 4,096 + 3 × 14,336, see the tests of the step
+        ("llama-3.1-8b", 55_296),
+        ("qwen3-30b-a3b", 17_920),
+    ],
+)
+def test_real_models_on_one_rank(name: str, elements: int) -> None:
+    assert peak(profiled(real(name))) == 8192 * elements * 2

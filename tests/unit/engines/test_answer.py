@@ -52,6 +52,7 @@ def test_figures_of_one_group_by_hand() -> None:
                 "layers": 2,
                 "layer_indices": (0, 1),
                 "page_bytes": BLOCK,
+                "pages": (),
                 "block_size": 16,
                 "blocks_per_request": 63,
                 "padding_bytes": 0,
@@ -73,7 +74,7 @@ def test_figures_of_two_groups_by_hand() -> None:
     windows = -(-(99 + 400) // 16) + 1
     assert [group.model_dump() for group in found.capacity.groups] == [
         {"kind": kind, "layers": len(indices), "layer_indices": indices, "page_bytes": BLOCK,
-         "block_size": 16, "blocks_per_request": held, "padding_bytes": padding}
+         "pages": (), "block_size": 16, "blocks_per_request": held, "padding_bytes": padding}
         for kind, indices, held, padding in (
             ("full", (0, 2), 63, 0),
             ("window", (1, 4), windows, 0),

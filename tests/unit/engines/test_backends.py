@@ -41,7 +41,7 @@ ADA, HOPPER, BLACKWELL = (8, 9), (9, 0), (10, 0)
 def test_regular_attention(
     kv_dtype: str, ada: str | None, hopper: str | None, blackwell: str
 ) -> None:
-    for sm, name in zip(CHECKED, (ada, hopper, blackwell), strict=True):
+    for sm, name in zip((ADA, HOPPER, BLACKWELL), (ada, hopper, blackwell), strict=True):
         if name is None:
             message = f"for an {kv_dtype} cache on compute capability {sm[0]}.{sm[1]}."
             with pytest.raises(EngineRefusesError, match=message) as raised:

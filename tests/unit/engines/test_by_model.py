@@ -121,7 +121,7 @@ def test_turboquant_leaves_out_no_layer_of_a_hybrid() -> None:
 def test_replaying_states_needs_another_backend() -> None:
     check_replay(chosen())
     check_replay(chosen({"use_replayssm": False}))
-    with pytest.raises(EngineRefusesError, match="needs --mamba-backend flashinfer") as raised:
+    with pytest.raises(EngineRefusesError, match="with --mamba-backend flashinfer alone") as raised:
         check_replay(chosen({"use_replayssm": True}))
     assert raised.value.hint == "Leave out use_replayssm."
 

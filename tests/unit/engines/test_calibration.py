@@ -6,9 +6,11 @@ from dataclasses import fields
 from itertools import pairwise
 
 import pytest
+from fixed_calibration import NEWEST, fix_calibration
 
 from kvplan.engines.runtime import CUDA_CONTEXT_GIB, NCCL_GIB, Range
 from kvplan.engines.vllm.calibration import (
+    CONSTANTS,
     Interval,
     RuntimeBand,
     bands,
@@ -26,13 +28,19 @@ def ranges(band: RuntimeBand) -> dict[str, Range]:
 
 @pytest.mark.parametrize("band", bands(), ids=lambda band: f"{band.engine} {band.since}")
 def test_a_range_holds_its_value(band: RuntimeBand) -> None:
-    assert len(ranges(band)) == 14
+    assert len(ranges(band)) == 13
+    assert tuple(ranges(band)) == CONSTANTS
     for constant in (*ranges(band).values(), CUDA_CONTEXT_GIB, NCCL_GIB):
         assert 0 <= constant.low <= constant.value <= constant.high
     assert band.interval.low > 0
     assert band.interval.high > 0
     assert band.interval.n >= 1
     assert band.source.startswith("vLLM ")
+
+
+@pytest.mark.parametrize(("version", "v0"), [((0, 6), True), ((0, 8), False), ((0, 33), False)])
+def test_every_release_since_the_oldest_has_a_band(version: tuple[int, int], *, v0: bool) -> None:
+    assert nearest(version, v0=v0).since <= version
 
 
 def test_bands_of_an_engine_follow_each_other() -> None:
@@ -50,20 +58,24 @@ def test_bands_of_an_engine_follow_each_other() -> None:
         ((0, 16, 9), False, (0, 8)),
         ((0, 17), False, (0, 17)),
         ((0, 19, 1), False, (0, 17)),
-        ((0, 26, 1), False, (0, 20)),
-        ((0, 27), False, (0, 27)),
-        ((0, 33, 0), False, (0, 27)),
-        ((1, 0), False, (0, 27)),
+        ((0, 20), False, (0, 20)),
+        ((0, 33, 0), False, (0, 20)),
+        ((1, 0), False, (0, 20)),
     ],
 )
 def test_a_release_falls_into_the_band_that_began_last(
-    version: tuple[int, ...], *, v0: bool, since: tuple[int, int]
+    version: tuple[int, ...],
+    *,
+    v0: bool,
+    since: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    fix_calibration(monkeypatch)
     assert nearest(version, v0=v0).since == since
 
 
 def test_a_wider_band_keeps_its_values() -> None:
-    band = nearest((0, 30), v0=False)
+    band = NEWEST
     assert widened(band, 1) is band
     wider = widened(band, 2)
     assert wider.interval.low == 2 * band.interval.low

@@ -108,6 +108,13 @@ def test_the_old_engine_is_chosen_by_a_variable() -> None:
     assert emitted(request) == f"VLLM_USE_V1=0 vllm serve {MODEL} --max-model-len 4096"
 
 
+def test_a_length_above_the_models_own_needs_a_variable() -> None:
+    request = Request(model=MODEL, gpu="H100", context=50_000)
+    assert emitted(request) == (
+        f"VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve {MODEL} --max-model-len 50000"
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -37,8 +37,13 @@ def test_sizes(options: dict[str, Any], count: int) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "graphs"),
-    [("NONE", 0), ("PIECEWISE", 51), ("FULL", 51), ("FULL_DECODE_ONLY", 51)]
-    + [("FULL_AND_PIECEWISE", 102)],
+    [
+        ("NONE", 0),
+        ("PIECEWISE", 51),
+        ("FULL", 51),
+        ("FULL_DECODE_ONLY", 51),
+        ("FULL_AND_PIECEWISE", 102),
+    ],
 )
 def test_modes(mode: str, graphs: int) -> None:
     assert captured(settings(cudagraph_mode=mode)) == graphs

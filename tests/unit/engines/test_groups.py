@@ -52,14 +52,16 @@ def shapes(groups: Sequence[Group]) -> list[tuple[str, int]]:
 
 
 def test_equal_layers_are_one_group() -> None:
-    assert groups_of([FULL] * 32) == (Group(FULL, tuple(range(32)), (3200,), (3200,)),)
-    assert groups_of([WINDOW] * 3) == (Group(WINDOW, (0, 1, 2), (300,), (300,)),)
+    assert groups_of([FULL] * 32) == (
+        Group(FULL, ((FULL, 32),), tuple(range(32)), (3200,), (3200,)),
+    )
+    assert groups_of([WINDOW] * 3) == (Group(WINDOW, ((WINDOW, 3),), (0, 1, 2), (300,), (300,)),)
 
 
 @pytest.mark.parametrize("version", ["0.9.2", NEWEST])
 def test_layers_without_a_cache_do_not_count(version: str) -> None:
     assert groups_of([FULL, None, FULL, None], version=version) == (
-        Group(FULL, (0, 2), (200,), (200,)),
+        Group(FULL, ((FULL, 2),), (0, 2), (200,), (200,)),
     )
 
 
@@ -76,18 +78,22 @@ def test_unequal_pages_of_one_kind_are_one_group() -> None:
     assert found.indices[:4] == (0, 0, 1, 1)
     assert found.stage_bytes == found.stage_used == (61 * 1130,)
     small = PageSpec("full", 16, 60)
-    assert groups_of([FULL, small, FULL]) == (Group(FULL, (0, 1, 2), (260,), (260,)),)
+    assert groups_of([FULL, small, FULL]) == (
+        Group(FULL, ((FULL, 2), (small, 1)), (0, 1, 2), (260,), (260,)),
+    )
 
 
 def test_unequal_windows_of_one_length_are_one_group() -> None:
     small = PageSpec("window", 16, 60, 1024)
-    assert groups_of([WINDOW, small]) == (Group(WINDOW, (0, 1), (160,), (160,)),)
+    assert groups_of([WINDOW, small]) == (
+        Group(WINDOW, ((WINDOW, 1), (small, 1)), (0, 1), (160,), (160,)),
+    )
 
 
 def test_states_of_one_page_are_one_group_whatever_they_use_of_it() -> None:
     """Two layouts of a state, both padded to 100 bytes: 90 + 70 are used."""
     one, other = replace(STATE, padding=10), replace(STATE, padding=30)
-    assert groups_of([one, other]) == (Group(one, (0, 1), (200,), (160,)),)
+    assert groups_of([one, other]) == (Group(one, ((one, 1), (other, 1)), (0, 1), (200,), (160,)),)
     # Not where a request holds another number of blocks of them.
     longer = replace(STATE, held=3)
     assert shapes(groups_of([STATE, longer])) == [("recurrent", 1), ("recurrent", 1)]
@@ -304,7 +310,7 @@ def test_slices_of_an_older_release_leave_the_rest_to_the_last() -> None:
 
 def test_a_group_spreads_over_stages() -> None:
     found = groups_of([FULL] * 5, stages=((0, 3), (3, 5)))
-    assert found == (Group(FULL, (0, 1, 2, 3, 4), (300, 200), (300, 200)),)
+    assert found == (Group(FULL, ((FULL, 5),), (0, 1, 2, 3, 4), (300, 200), (300, 200)),)
     (mixed,) = groups_of([(INDEXER, LATENT)] * 3, stages=((0, 1), (1, 3)))
     assert mixed.stage_bytes == (1130, 2260)
 

@@ -21,7 +21,7 @@ GIB = 2**30
 
 def a_group(page: PageSpec, layers: int, stage_bytes: tuple[int, ...]) -> Group:
     """Nothing of its pages is padding."""
-    return Group(page, tuple(range(layers)), stage_bytes, stage_bytes)
+    return Group(page, ((page, layers),), tuple(range(layers)), stage_bytes, stage_bytes)
 
 
 # Llama 3.1 8B in bf16: 32 layers of 64 KiB a block of 16 tokens.

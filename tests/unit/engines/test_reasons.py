@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from real_models import GIB, device, full, real, toy
+from fixed_calibration import fix_calibration
+from real_models import GIB, device, full, real, toy, window
 
 from kvplan.engines.base import Setup
 from kvplan.engines.vllm.engine import Vllm
@@ -17,6 +18,11 @@ from kvplan.plan import Parallelism, Reason
 
 TWO = toy(full(), full())
 HUNDRED_MIB = 100 * 2**20  # 800 blocks of 16 tokens of TWO
+
+
+@pytest.fixture(autouse=True)
+def _fixed_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    fix_calibration(monkeypatch)
 
 
 def reasons(
@@ -52,12 +58,16 @@ def test_a_plan_that_fits_for_sure_has_nothing_to_say() -> None:
 
 
 def test_weights_that_leave_nothing() -> None:
-    """131.42 GiB of weights, 1.71 of peak and 0.74 of runtime memory; the budget is 73.6 GiB."""
+    """Of a budget of 73.6 GiB.
+
+    The weights are 131.417 GiB, and sampling, 1,024 × 128,256 × 14 + 8,192 × 8,192 × 4 bytes, takes
+    1.962 (a step, 8,192 × 110,592 × 2 bytes, 1.688). The rest, 512 + 384 + 408 MiB, is 1.273.
+    """
     found = reasons(real("llama-3.1-70b"))
     assert list(found) == ["no_room_for_cache"]
     reason = found["no_room_for_cache"]
     assert reason.message.startswith("Weights (131.42 GiB) and runtime memory leave no room")
-    assert " 60.77 GiB are missing on each GPU." in reason.message
+    assert " 61.05 GiB are missing on each GPU." in reason.message
     assert reason.hint is not None
 
 
@@ -137,9 +147,10 @@ def test_the_null_block_counts_where_both_limits_are_near() -> None:
 def test_a_pool_larger_than_the_card() -> None:
     found = reasons(options={"kv_cache_memory_bytes": 79 * GIB})
     assert list(found) == ["pool_too_large"]
-    # 4 MiB of weights, 437.5 of peak, 0.34 + 0.40 + 0.45 GiB of runtime memory; 1 GiB is free.
+    # 4 MiB of weights, 469.5 of sampling, 512 + 384 + 408 and 0.45 GiB of runtime memory; 1 GiB is
+    # free: 1,777.5 + 460.8 - 1,024.
     assert found["pool_too_large"].message == (
-        "The KV cache was set to 79.00 GiB a GPU: 732.5 MiB more than there is room for."
+        "The KV cache was set to 79.00 GiB a GPU: 1.19 GiB more than there is room for."
     )
     assert found["pool_too_large"].hint is not None
 
@@ -314,8 +325,10 @@ def test_a_release_newer_than_all_is_pointed_out() -> None:
         ("nvidia", "9.0", None),
         ("nvidia", "8.9", None),
         ("nvidia", "10.0", None),
-        ("nvidia", "8.0", "for compute capability 8.0;"),
-        ("nvidia", "12.0", "for compute capability 12.0;"),
+        ("nvidia", "8.0", None),
+        ("nvidia", "12.0", None),
+        ("nvidia", "7.0", "for compute capability 7.0;"),
+        ("nvidia", "8.7", "for compute capability 8.7;"),
         ("nvidia", None, None),
         ("custom", None, None),
         ("amd", None, "backends on X-1 were not checked; an H100's rules"),
@@ -348,7 +361,7 @@ def test_causes_come_before_cautions() -> None:
         context=9000,
         concurrency=10**6,
         version="0.99.0",
-        gpu=device(80, sm=(8, 0)),
+        gpu=device(80, sm=(8, 7)),
         options={"gpu_memory_utilization": 1.0},
     )
     assert list(found) == [
@@ -360,3 +373,25 @@ def test_causes_come_before_cautions() -> None:
         "device_not_checked",
         "model_note",
     ]
+
+
+def test_blocks_that_are_held_while_a_prompt_is_read() -> None:
+    """While its prompt is read a window may have all of a chunk in flight, later two tokens.
+
+    Of 8,000 tokens 500 blocks are full attention's and 501 the window's. A request that decodes
+    holds 101 tokens of the window, 7 blocks and one more where they are not aligned, so 508.
+    """
+    model = toy(full(), window(100))
+    said = reasons(model, context=8000, kv_budget=(HUNDRED_MIB,))["in_flight_reserved"].message
+    assert "reserves 1,001 blocks a request" in said
+    assert "holds 508: 3 of them fit at once" in said
+    chunks = {"max_num_batched_tokens": 128}
+    assert not reasons(model, context=8000, kv_budget=(HUNDRED_MIB,), options=chunks)
+
+
+def test_a_class_that_no_release_lists() -> None:
+    unknown = TWO.model_copy(update={"architecture": "SomeNewForCausalLM"})
+    found = reasons(unknown, kv_budget=(HUNDRED_MIB,))
+    assert list(found) == ["class_not_listed"]
+    assert "lists no class SomeNewForCausalLM" in found["class_not_listed"].message
+    assert reasons(unknown, kv_budget=(HUNDRED_MIB,), version="0.9.0") == {}

@@ -14,7 +14,6 @@ from kvplan.engines.vllm.history import rules_for
 from kvplan.engines.vllm.states import (
     StateContext,
     checkpoint_grid,
-    draft_blocks,
     state_bytes,
     states_held,
     variant_of,
@@ -183,13 +182,6 @@ def test_every_drafted_token_needs_a_state(mode: str, held: int | None) -> None:
     version = "0.31.0" if mode == "all" else "0.33.0"
     drafting = context(version, mode=mode, draft_tokens=4)
     assert states_held(MAMBA2, drafting) == held
-    assert draft_blocks(drafting) == 4
-
-
-def test_replaying_drafts_needs_none() -> None:
-    replaying = context(mode="align", draft_tokens=4, replay=True)
-    assert draft_blocks(replaying) == 0
-    assert states_held(MAMBA2, replaying) == 3
 
 
 def test_a_release_before_modes_holds_one_whatever_is_drafted() -> None:
