@@ -39,14 +39,21 @@ def capacity_scopes(plan: Plan) -> tuple[Scope, ...]:
     )
 
 
+def _left(kv: KvPart) -> str:
+    """What there was for the cache, where it is not what the cache took."""
+    budget = format_bytes(abs(kv.budget_bytes))
+    if kv.budget_bytes < 0:
+        return f"{budget} are missing before it"
+    return "" if format_bytes(kv.allocated_bytes) == budget else f"of {budget} left for it"
+
+
 def _per_gpu(plan: Plan, kv: KvPart, capacity: Capacity) -> tuple[Figure, ...]:
-    allocated, budget = format_bytes(kv.allocated_bytes), format_bytes(kv.budget_bytes)
     return (
         Figure(
             "KV cache allocated",
-            allocated,
+            format_bytes(kv.allocated_bytes),
             _pool_range(plan),
-            "" if allocated == budget else f"of {budget} left for it",
+            _left(kv),
         ),
         Figure("KV of one more token", format_bytes(kv.bytes_per_token), "", _per_token(kv)),
         Figure(

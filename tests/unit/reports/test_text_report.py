@@ -6,9 +6,10 @@ import re
 
 import pytest
 from rich.cells import cell_len
-from sample_plans import SAMPLES, does_not_fit, fits, refused
+from sample_plans import SAMPLES, does_not_fit, fits, refused, too_big
 
 from kvplan.plan import Advice, Gain, Plan, Reason
+from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.render import render
 from kvplan.units import format_bytes, format_count
 
@@ -161,3 +162,11 @@ def test_the_range_of_the_cache_is_that_of_its_line() -> None:
     row = next(line for line in text.splitlines() if "KV cache allocated" in line)
     assert "1,024.00 GiB" not in row
     assert "-1.00" not in row
+
+
+def test_a_budget_below_nothing_is_what_is_missing() -> None:
+    plan = too_big()
+    assert plan.kv is not None
+    kv = plan.kv.model_copy(update={"budget_bytes": -3 * 2**30, "allocated_bytes": 0})
+    first = capacity_scopes(plan.model_copy(update={"kv": kv}))[0].figures[0]
+    assert (first.value, first.remark) == ("0 B", "3 GiB are missing before it")
