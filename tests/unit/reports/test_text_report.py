@@ -169,4 +169,4 @@ def test_a_budget_below_nothing_is_what_is_missing() -> None:
     assert plan.kv is not None
     kv = plan.kv.model_copy(update={"budget_bytes": -3 * 2**30, "allocated_bytes": 0})
     first = capacity_scopes(plan.model_copy(update={"kv": kv}))[0].figures[0]
-    assert (first.value, first.remark) == ("0 B", "3 GiB are missing before it")
+    assert (first.value, first.remark) == ("0 B", "3.00 GiB are missing before it")
