@@ -167,3 +167,10 @@ def test_the_tables_of_the_page_are_those_of_the_command(shared: Path, tmp_path:
     done = _run(records, "--configs", str(shared / "configs"), "--write", str(copy))
     assert (done.returncode, done.stderr) == (0, "")
     assert copy.read_text(encoding="utf-8") == _page()
+
+
+@pytest.mark.parametrize("title", ["the same starts", "other folds, partition 4"])
+def test_the_folds_are_on_the_page(title: str) -> None:
+    """Their figures take minutes; here only that none of the rows got lost."""
+    for starts in ("H100 sweep", "all other starts", "all"):
+        assert f"| {title}, {starts} |" in _page()
