@@ -3,14 +3,14 @@
 #
 # One JSON object a line goes to OUT (default: measured.jsonl in this folder's parent): what was
 # planned, what was found, whether they agree. KVPLAN names the command, MEASURE_SECONDS the time
-# after which no further plan is begun (default 420: with one plan's run under 8 minutes in all).
+# after which no further plan is begun (default 350: with one plan's run under 8 minutes in all).
 # MEASURE_TINY=1 runs the same on the CPU in seconds, with tensors that have no memory.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-measured.jsonl}
 kvplan=${KVPLAN:-kvplan}
-most=${MEASURE_SECONDS:-420}
+most=${MEASURE_SECONDS:-350}
 : >"$out"
 
 if [[ ${MEASURE_TINY:-0} == 1 ]]; then
