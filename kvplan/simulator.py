@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,8 @@ class Deployment:
     Attributes:
         longest: Tokens that a request may have.
         ranks: GPUs of a replica.
+        tokens: Of the pool, as the engine logs them, and the least and most that may be left for
+            it; None where its size is given.
     """
 
     model: ModelSpec
@@ -69,6 +71,7 @@ class Deployment:
     pool: BlockPool
     longest: int
     ranks: int
+    tokens: tuple[int, int, int] | None = None
 
 
 def deploy(  # noqa: PLR0913 - the arguments of `kvplan.size`
@@ -118,7 +121,13 @@ def deploy(  # noqa: PLR0913 - the arguments of `kvplan.size`
             f"Requests on {engine} are not simulated yet.", hint="Simulate them on vllm."
         )
     longest = context or spec.max_context or prepared.longest_context()
-    return Deployment(spec, device, engine, prepared.block_pool(), longest, tp * pp)
+    capacity = prepared.answer(longest, None).capacity
+    tokens = (
+        (capacity.tokens, capacity.tokens_low, capacity.tokens_high)
+        if capacity and capacity.tokens_low is not None and capacity.tokens_high is not None
+        else None
+    )
+    return Deployment(spec, device, engine, prepared.block_pool(), longest, tp * pp, tokens)
 
 
 def simulate(
@@ -148,7 +157,7 @@ def simulate(
         UsageError: an unknown device speed, a request that makes no sense, numpy missing.
     """
     speed = speed or Speed()
-    pool, assumed = deployment.pool, _assumed(speed)
+    pool, assumed = deployment.pool, (*_likely_size(deployment), *_assumed(speed))
     block_bytes = pool.block_bytes * deployment.ranks
     setting = Setting(
         pool=pool,
@@ -180,6 +189,12 @@ def _roofline(deployment: Deployment, speed: Speed) -> StepTimes:
         flops_efficiency=service.FLOPS_EFFICIENCY if flops is None else flops,
         overhead_s=speed.overhead_s,
     )
+
+
+def _likely_size(deployment: Deployment) -> Iterator[str]:
+    if deployment.tokens is not None:
+        tokens, low, high = (f"{each:,}" for each in deployment.tokens)
+        yield f"the pool has its likely {tokens} tokens; runtime memory may leave {low} to {high}"
 
 
 def _assumed(speed: Speed) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kvplan.cli.request import Request, online_format
+from kvplan.cli.request import Request
 from kvplan.engines.vllm import command_read, shell
 from kvplan.engines.vllm.command_read import Command
 from kvplan.errors import InputError, NotModelledError, UsageError
@@ -50,7 +50,7 @@ def read(text: str) -> Command:
 
 def with_weights(request: Request, command: Command) -> Request:
     """The request with the format that vLLM would make of a plain checkpoint while loading it."""
-    made = online_format(command)
+    made = command.made_while_loading
     if made is None or request.weights != "auto" or request.model is None:
         return request
     from kvplan import api

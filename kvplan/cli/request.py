@@ -12,11 +12,6 @@ from kvplan.errors import UsageError, shown
 if TYPE_CHECKING:
     from kvplan.engines.vllm.command_read import Command
 
-# What vLLM quantizes while it loads a plain checkpoint, as `--weights` calls it; every other
-# method of its --quantization only names how the checkpoint is stored, which is read from there.
-# Source: vLLM 0.33.0, vllm/config/quantization.py.
-_WHILE_LOADING = {"fp8": "fp8", "fp8_per_channel": "fp8", "fp8_per_block": "fp8-block"}
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -93,11 +88,6 @@ def onto(
         changes["engine"] = f"vllm=={command.version}"
     changes["options"], twice = _options(request.options, command.options)
     return replace(request, **changes), (*remarks, *twice)
-
-
-def online_format(command: Command) -> str | None:
-    """The format vLLM makes of a plain checkpoint while it loads it; None: it makes none."""
-    return _WHILE_LOADING.get(command.quantization or "")
 
 
 def _of_command(command: Command) -> dict[str, Any]:

@@ -9,11 +9,6 @@ from kvplan.engines.vllm import command_read
 from kvplan.engines.vllm.command_read import Command
 from kvplan.errors import KvplanError, UsageError
 
-# What vLLM makes of a plain checkpoint while it loads it; its other methods only name how the
-# checkpoint is stored, which is read from there.
-# Source: vLLM 0.33.0, vllm/config/quantization.py.
-_WHILE_LOADING = {"fp8": "fp8", "fp8_per_channel": "fp8", "fp8_per_block": "fp8-block"}
-
 
 def read_command(text: str, location: str) -> Command:
     """Reads the command of a scenario.
@@ -48,8 +43,3 @@ def settings_of(command: Command) -> dict[str, Any]:
         "dtype": command.dtype,
     }
     return {key: value for key, value in stated.items() if value is not None}
-
-
-def online_format(command: Command) -> str | None:
-    """The format that vLLM makes of a plain checkpoint while it loads it; None: it makes none."""
-    return _WHILE_LOADING.get(command.quantization or "")

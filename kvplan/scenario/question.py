@@ -10,7 +10,7 @@ from typing import Any, Literal
 from kvplan.check_result import Place
 from kvplan.errors import InputError, UnknownNameError, UsageError, nearest
 from kvplan.scenario.boundary import below
-from kvplan.scenario.command import online_format, read_command, settings_of
+from kvplan.scenario.command import read_command, settings_of
 from kvplan.scenario.matrix import Variant
 from kvplan.scenario.overrides import FLAG, Override, overridden
 from kvplan.scenario.schema import Pool, Prices, Scenario, Workload
@@ -139,7 +139,7 @@ def _fill(variant: Variant, scenario: Scenario, pools: Mapping[str, tuple[Pool, 
         {**said, **stated},
         {**command.options, **options},
         prices,
-        online_format(command),
+        command.made_while_loading,
         command.remarks,
         pinned_by_command=command.version is not None,
     )

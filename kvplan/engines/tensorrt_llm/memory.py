@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kvplan.engines import occupied, runtime
 from kvplan.engines.tensorrt_llm.blocks import Share
 from kvplan.engines.tensorrt_llm.frame import Frame
-from kvplan.engines.tensorrt_llm.runtime_ranges import BANDS, Band
+from kvplan.engines.tensorrt_llm.runtime_ranges import BANDS, NCCL_GIB, NCCL_SOURCE, Band
 from kvplan.hardware import DeviceMemory
 from kvplan.ledger import Confidence, Draft
 from kvplan.models.formats import PLAIN, ceil_div
@@ -85,7 +85,7 @@ def rank_memory(frame: Frame, layout: RankLayout) -> RankMemory:
     lines += [_gib_line("outside_torch", band.outside_gib, band.source)]
     lines += [_gib_line("decoder_buffers", band.decoder_gib, band.source)]
     if spread.tp * spread.pp > 1:
-        lines.append(_gib_line("nccl", band.nccl_gib, band.source))
+        lines.append(replace(_gib_line("nccl", NCCL_GIB, NCCL_SOURCE), confidence="assumed"))
     # The measured peak is what the device misses, whoever took it.
     lines += occupied.lines(occupied.fullest_card(frame.setup), "budget")
     return RankMemory(frame.device, frame.settings.free_gpu_memory_fraction, tuple(lines))

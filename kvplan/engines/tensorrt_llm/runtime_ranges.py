@@ -20,25 +20,24 @@ class Band:
         layer_bytes: Bytes per token of max_num_tokens and unit of hidden and feed-forward width.
         outside_gib: CUDA context, libraries, and on the PyTorch path captured graphs.
         decoder_gib: Buffers of the decoder and of requests.
-        nccl_gib: What connecting the ranks takes.
         source: What they rest on.
     """
 
     layer_bytes: Range
     outside_gib: Range
     decoder_gib: Range
-    nccl_gib: Range
     source: str
 
 
-_NCCL = Range(0.9, 0.2, 2.5)
+# What connecting the ranks takes. No public start states it.
+NCCL_GIB = Range(0.9, 0.2, 2.5)
+NCCL_SOURCE = "no start of TensorRT-LLM states it; as much as connecting ranks takes elsewhere"
 
 BANDS: dict[Backend, Band] = {
     "pytorch": Band(
         layer_bytes=Range(7.0, 2.0, 12.0),
         outside_gib=Range(1.2, 0.5, 2.6),
         decoder_gib=Range(0.1, 0.0, 0.6),
-        nccl_gib=_NCCL,
         source="0.85 GiB of activation at 8,192 tokens of gpt-oss-120b (one start); all of a "
         "TinyLlama start at most 2.5 GB (NVIDIA/TensorRT-LLM#6487); n=2, thin",
     ),
@@ -46,7 +45,6 @@ BANDS: dict[Backend, Band] = {
         layer_bytes=Range(8.0, 3.0, 13.0),
         outside_gib=Range(0.75, 0.4, 1.3),
         decoder_gib=Range(0.3, 0.05, 1.5),
-        nccl_gib=_NCCL,
         source="docs/source/reference/memory.md: 1,134 MiB of execution context, 224 MiB of "
         "buffers and decoder, 0.75 GiB else (one start); n=1, thin",
     ),

@@ -16,6 +16,10 @@ from kvplan.engines.vllm.launch import Launch
 from kvplan.errors import UsageError
 
 _AUTO = ("-1", "auto")
+# What vLLM quantizes while it loads a plain checkpoint, as `--weights` calls it; every other
+# method of its --quantization only names how the checkpoint is stored, which is read from there.
+# Source: vLLM 0.33.0, vllm/config/quantization.py.
+_WHILE_LOADING = {"fp8": "fp8", "fp8_per_channel": "fp8", "fp8_per_block": "fp8-block"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,11 @@ class Command:
     quantization: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+
+    @property
+    def made_while_loading(self) -> str | None:
+        """The format that vLLM makes of a plain checkpoint, as `--weights` calls it, or None."""
+        return _WHILE_LOADING.get(self.quantization or "")
 
 
 def read_text(text: str, read_file: ReadFile) -> Command:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kvplan.engines.base import Answer, Prepared, Setup
 from kvplan.errors import UsageError
-from kvplan.plan import Verdict
+from kvplan.plan import Reason, Verdict
 from kvplan.planning.size import gpu_part, model_part
 from kvplan.planning.traffic import words
 from kvplan.planning.traffic.capacity import Held
@@ -71,7 +71,11 @@ def answer_traffic(prepared: Prepared, setup: Setup, context: int, asked: Questi
     engine = prepared.answer(context, None)
     return TrafficPlan(
         verdict=_verdict(engine, held, load, asked.risk),
-        reasons=(*engine.reasons, *words.reasons(held, load, asked.risk, left_out, context)),
+        reasons=(
+            *engine.reasons,
+            *words.reasons(held, load, asked.risk, left_out, context),
+            *_range(engine, measured, asked.risk),
+        ),
         model=model_part(setup.model),
         gpu=gpu_part(setup, engine),
         engine=engine.engine,
@@ -125,6 +129,21 @@ def _verdict(engine: Answer, held: Held, load: LoadOnPools | None, risk: float) 
         return "refused"
     enough = held.requests >= 1 if load is None else load.peak_risk <= risk
     return "fits" if enough else "does_not_fit"
+
+
+def _range(engine: Answer, measured: Measured, risk: float) -> Iterator[Reason]:
+    """What is held at the ends of the pool's range, where fitted memory makes it one."""
+    capacity = engine.capacity
+    if capacity is None or capacity.tokens_low is None or capacity.tokens_high is None:
+        return
+    if not 0 < capacity.tokens_low < capacity.tokens_high:
+        return
+    low, high = (
+        int(measured.replica_of(tokens / capacity.tokens).constant(risk).requests)
+        * measured.pools.replicas
+        for tokens in (capacity.tokens_low, capacity.tokens_high)
+    )
+    yield words.pool_range(low, high)
 
 
 def _held(prepared: Prepared, measured: Measured, held: Held, traffic: Traffic) -> HeldRequests:

@@ -38,6 +38,14 @@ class Measured:
         """The replica that requests are held by."""
         return Replica(self.left, self.units)
 
+    def replica_of(self, share: float) -> Replica:
+        """The same with pools of ``share`` times their units; a prefix takes what it takes."""
+        pools = tuple(
+            replace(left, count=max(0, left.count - pool.count + math.floor(pool.count * share)))
+            for left, pool in zip(self.left.pools, self.pools.pools, strict=True)
+        )
+        return Replica(replace(self.left, pools=pools), self.units)
+
 
 def measure(
     prepared: Prepared, context: int, traffic: Traffic, service: Service, *, versions: float = 1.0

@@ -53,6 +53,16 @@ def reasons(
         yield Reason(code="traffic_peak", message=_peak(load, risk), hint=_remedy(load))
 
 
+def pool_range(low: int, high: int) -> Reason:
+    """Requests at both ends of what memory may be left for the pools."""
+    return Reason(
+        code="held_range",
+        message=f"Runtime memory is a range: with the least and the most that may be left for the "
+        f"cache, {low:,} to {high:,} requests are held.",
+        hint="Measure a start on the target machine, or give --kv-budget.",
+    )
+
+
 def _peak(load: LoadOnPools, risk: float) -> str:
     if load.risk > risk:
         return f"The pool is too small {load.risk:.2%} of the time even at the day's mean rate."

@@ -77,7 +77,8 @@ def test_conversations_a_day_and_a_host(capsys: pytest.CaptureFixture[str]) -> N
 def test_times_of_steps_can_be_given(capsys: pytest.CaptureFixture[str]) -> None:
     found = simulated(capsys, *DRAWN, "--step-time", "step=10ms")
     assert found["latency"]["between_tokens"]["mean"] == pytest.approx(0.01)  # type: ignore[index]
-    assert found["assumed"] == []
+    # Nothing of the steps; only the pool's size is a range.
+    assert [text.split(" has ")[0] for text in found["assumed"]] == ["the pool"]  # type: ignore[attr-defined]
 
 
 def test_arrivals_end_after_a_while(capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,3 +193,9 @@ def test_progress_is_for_terminals(
     assert err.endswith("\r")
     ProgressLine(quiet=True).show(5, 1.0)
     assert capsys.readouterr().err == ""
+
+
+def test_a_pool_that_is_given_has_no_range(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the pool has its likely" in str(simulated(capsys, *DRAWN)["assumed"])
+    given = simulated(capsys, *DRAWN, "--kv-budget", "20GiB")
+    assert "the pool has its likely" not in str(given["assumed"])

@@ -39,6 +39,19 @@ def test_a_fixed_length_is_the_plans_own_figure(capsys: pytest.CaptureFixture[st
     assert found["held"]["requests"] == plan["capacity"]["requests"]  # type: ignore[index]
 
 
+def test_the_ends_of_the_range_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """A request of one length holds whole blocks, so the ends are those of the plan's tokens."""
+    found = answer(capsys, "--lengths", "8k", "--context", "8k")
+    assert run(["size", *BASE[1:], "--context", "8k", "--format", "json"]) == 0
+    capacity = json.loads(capsys.readouterr().out)["capacity"]
+    ends = [capacity[name] // 8192 for name in ("tokens_low", "tokens_high")]
+    said = [reason["message"] for reason in found["reasons"] if reason["code"] == "held_range"]  # type: ignore[attr-defined, index, call-overload]
+    assert len(said) == 1
+    assert f"{ends[0]} to {ends[1]} requests are held" in said[0]
+    given = answer(capsys, "--lengths", "8k", "--kv-budget", "20GiB")
+    assert "held_range" not in str(given["reasons"])
+
+
 def test_a_day_fits_on_average_and_not_at_noon(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*BASE, *LOAD]) == 1
     text = capsys.readouterr().out
