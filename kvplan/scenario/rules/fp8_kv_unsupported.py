@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kvplan.scenario.rules.base import Hit, Rule, Shown
 
 # FP8 tensor cores came with compute capability 8.9 (Ada) and 9.0 (Hopper).
-# Source: CUDA C++ Programming Guide, "Compute Capabilities".
+# Source: https://nvidia.github.io/TransformerEngine/support_matrix.html
 _FIRST = (8, 9)
 
 
