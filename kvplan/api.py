@@ -116,19 +116,38 @@ def size(  # noqa: PLR0913 - the signature is the contract
     if gpus_per_node is not None:
         whole("gpus_per_node", gpus_per_node, MAX_RANKS)
     host = as_profile(profile)
+    return planned(model, asked, host, gpus_per_node=gpus_per_node, offline=offline, advice=advice)[
+        0
+    ]
+
+
+def planned(
+    model: str | ModelSpec,
+    asked: Asked,
+    host: HostProfile | None = None,
+    *,
+    gpus_per_node: int | None = None,
+    offline: bool = False,
+    advice: bool = True,
+) -> tuple[Plan, Resolved | None]:
+    """The plan, and what was asked of the engine for it: None where kvplan does not model it.
+
+    Raises:
+        KvplanError: see `size`.
+    """
     known = model if isinstance(model, ModelSpec) else facts_of(model, offline=offline)
     try:
-        known = spec = spec_of(known, weights)
+        known = spec = spec_of(known, asked.weights)
         resolved = resolve(spec, asked, host, offline=offline)
     except NotModelledError as refusal:
-        return _not_modelled(asked, known, refusal)
+        return _not_modelled(asked, known, refusal), None
     planner, setup, load = asked.engine.planner(), resolved.setup, resolved.load
     plan = size_setup(planner, setup, load)
     plan = with_image_note(with_node_note(plan, gpus_per_node), setup.model, asked.images)
-    plan = with_device_notes(with_profile_note(plan, host, setup), setup.gpu)
+    plan = with_device_notes(with_profile_note(plan, host, setup), (setup.gpu, *setup.others))
     if not advice:
-        return plan
-    return plan.model_copy(update={"advice": advise(planner, setup, load, plan)})
+        return plan, resolved
+    return plan.model_copy(update={"advice": advise(planner, setup, load, plan)}), resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +170,7 @@ def resolve(spec: ModelSpec, asked: Asked, host: HostProfile | None, *, offline:
     check_devices(asked.engine.name, asked.gpus)
     spec = as_loaded(spec, asked.engine.name, asked.weights)
     setup = _setup(replace(asked, load=load), spec, planner.unstated_context)
-    setup = replace(setup, draft=_draft(planner, asked.options, spec, offline=offline))
+    setup = replace(setup, draft=_draft(planner, asked, spec, offline=offline))
     return Resolved(with_profile(setup, host, asked.engine.name), load)
 
 
@@ -261,16 +280,14 @@ def _setup(asked: Asked, spec: ModelSpec, unstated: int | None) -> Setup:
     )
 
 
-def _draft(
-    planner: Engine, options: Mapping[str, Any], target: ModelSpec, *, offline: bool
-) -> ModelSpec | None:
+def _draft(planner: Engine, asked: Asked, target: ModelSpec, *, offline: bool) -> ModelSpec | None:
     """The model that drafts tokens for ``target``, read from wherever the options point."""
-    wanted = planner.draft_of(options)
+    wanted = planner.draft_of(asked.options)
     if wanted is None:
         return None
     if wanted.model is None:
         return mtp_draft(target)
-    draft = read_model(facts_of(wanted.model, offline=offline))
+    draft = asked.draft or read_model(facts_of(wanted.model, offline=offline))
     return eagle_draft(draft) if wanted.is_head else draft
 
 

@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from kvplan.errors import UsageError
@@ -22,11 +23,37 @@ def write(text: str, path: Path | None) -> None:
     if path is None or str(path) == "-":
         _to_stdout(text)
         return
+    write_bytes(text.encode(), path)
+
+
+def write_bytes(data: bytes, path: Path) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        UsageError: it can't be written, or the disk is full.
+    """
+    _to_file((data,), path)
+
+
+def write_stream(texts: Iterable[str], path: Path | None) -> None:
+    """Writes a long report a piece at a time, as `write` does.
+
+    Raises:
+        UsageError, BrokenPipeError: see `write`.
+    """
+    if path is None or str(path) == "-":
+        for text in texts:
+            _to_stdout(text)
+    else:
+        _to_file((text.encode() for text in texts), path)
+
+
+def _to_file(parts: Iterable[bytes], path: Path) -> None:
     try:
         if path.exists() and not path.is_file():
-            _to_special(text, path)
+            _to_special(parts, path)
         else:
-            _replace(text, path)
+            _replace(parts, path)
     except OSError as error:
         raise _unwritable(str(path), error) from error
 
@@ -63,18 +90,18 @@ def silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _to_special(text: str, path: Path) -> None:
+def _to_special(parts: Iterable[bytes], path: Path) -> None:
     """A device or a named pipe: there is nothing to replace."""
-    with path.open("w", encoding="utf-8") as stream:
-        stream.write(text)
+    with path.open("wb") as stream:
+        stream.writelines(parts)
 
 
-def _replace(text: str, path: Path) -> None:
+def _replace(parts: Iterable[bytes], path: Path) -> None:
     target = target_of(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.writelines(parts)
         Path(name).chmod(_mode(target))
         Path(name).replace(target)
     except BaseException:

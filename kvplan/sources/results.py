@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from kvplan.check_result import CheckResult, Place, ScenarioResult
 from kvplan.errors import InputError
 from kvplan.plan import Plan
+from kvplan.sources import stdin
 from kvplan.sources.files import read_whole
 from kvplan.sources.json_reader import parse_json_object
 
@@ -35,6 +36,28 @@ def read_result(path: Path) -> CheckResult:
         raise InputError(
             f"This is neither a plan nor a result of kvplan check ({where}: {first['msg']}).",
             hint="Write one with --format json.",
+            location=str(path),
+        ) from None
+
+
+def read_plan(path: Path) -> Plan:
+    """Reads a plan of ``kvplan size --format json``; ``-`` is standard input.
+
+    Raises:
+        UsageError: there is no such file.
+        InputError: it is none, or of another version.
+    """
+    read = stdin.read if str(path) in stdin.NAMES else None
+    content = read(_LARGEST + 1) if read else read_whole(path, limit=_LARGEST)
+    data = parse_json_object(content, str(path), limit=_LARGEST)
+    try:
+        return Plan.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part)[:60] for part in first["loc"])
+        raise InputError(
+            f"This is not a plan of kvplan size ({where}: {first['msg']}).",
+            hint="Write one with kvplan size --format json.",
             location=str(path),
         ) from None
 

@@ -1,4 +1,4 @@
-"""A model on standard input: a ``config.json``, or a model spec in YAML."""
+"""Standard input: a model (a ``config.json``, or a model spec in YAML), or a saved plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_stdin() -> ModelFacts:
         UsageError: standard input is closed.
         InputError: it is empty, too large, or neither form.
     """
-    data = _read(CONFIG_LIMIT + 1)
+    data = read(CONFIG_LIMIT + 1)
     start = data.lstrip()[:1]
     if not start:
         raise InputError(
@@ -34,7 +34,13 @@ def read_stdin() -> ModelFacts:
     return model_specs.facts_of(yaml_reader.decode_yaml(data, _NAME))
 
 
-def _read(count: int) -> bytes:
+def read(count: int) -> bytes:
+    """At most ``count`` bytes of it.
+
+    Raises:
+        UsageError: it is closed.
+        InputError: it can't be read.
+    """
     if sys.stdin is None:
         raise UsageError(
             "Standard input is closed.", hint="Send a config.json, or name a file in place of -."

@@ -1,0 +1,216 @@
+"""`kvplan export`: a plan as a workbook that computes, as a page, or as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kvplan.cli import flags
+from kvplan.cli.invocation import invocation_of
+from kvplan.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from kvplan.cli.request import Request
+    from kvplan.exporting import Price
+    from kvplan.plan import Plan, Verdict
+    from kvplan.plan_book import PlanBook
+    from kvplan.reports.render import Format
+
+_EXIT_CODES: dict[Verdict, int] = {"fits": 0, "does_not_fit": 1, "refused": 4}
+_TEXTS: dict[str, Format] = {
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+}
+_ENDINGS = (".xlsx", ".html", *_TEXTS)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="What to write: its ending says which form: .xlsx, .html, .csv, .json, .md or .txt.",
+        show_default=False,
+    ),
+]
+Saved = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="PLAN.json",
+        help="A plan that `kvplan size --format json` wrote, or -, in place of a model and a GPU."
+        " What only the engine can work out is left out then.",
+        show_default=False,
+    ),
+]
+PricePerHour = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        metavar="AMOUNT",
+        help="What one GPU costs an hour: 2.50, or '2.10 EUR'.",
+        show_default=False,
+    ),
+]
+
+
+def export(  # noqa: PLR0913 - as many as the command has flags
+    context: typer.Context,
+    file: File,
+    model: flags.SizedModel = None,
+    *,
+    gpu: flags.Gpu = None,
+    saved: Saved = None,
+    price: PricePerHour = None,
+    engine: flags.Engine = "vllm",
+    tp: flags.Tp = "1",
+    pp: flags.Pp = "1",
+    dp: flags.Dp = "1",
+    dcp: flags.Dcp = "1",
+    context_tokens: flags.Context = None,
+    concurrency: flags.Concurrency = None,
+    weights: flags.Weights = "auto",
+    kv_dtype: flags.KvDtype = "auto",
+    dtype: flags.Dtype = "auto",
+    kv_budget: flags.KvBudget = None,
+    option: flags.EngineOption = None,
+    profile: flags.Profile = None,
+    offline: flags.Offline = False,
+) -> int:
+    """Write a plan as a workbook that computes, or as a page.
+
+    kvplan export plan.xlsx Qwen/Qwen3-8B --gpu H100 --context 32k --concurrency 50 --price 2.50
+
+    Exit code: 0 it fits, 1 it does not (the file is written), 2 a wrong argument, 3 facts could
+    not be had, 4 refused.
+    """
+    ending = _ending(file)
+    paid = _price(price)
+
+    from kvplan.cli import arguments
+    from kvplan.cli.request import Request
+
+    if saved is not None:
+        _alone(model, gpu)
+        book = _of_saved(saved, paid)
+    else:
+        request = Request(
+            model=_given("MODEL", model, "Name one, such as Qwen/Qwen3-8B, or give --plan."),
+            gpu=_given("--gpu", gpu, "Name one, such as H100; `kvplan gpus list` shows all."),
+            engine=engine,
+            tp=arguments.parse_count("--tp", tp),
+            pp=arguments.parse_count("--pp", pp),
+            dp=arguments.parse_count("--dp", dp),
+            dcp=arguments.parse_count("--dcp", dcp),
+            context=arguments.parse_context(context_tokens),
+            concurrency=arguments.parse_optional_count("--concurrency", concurrency),
+            weights=weights,
+            kv_dtype=kv_dtype,
+            dtype=dtype,
+            kv_budget=arguments.parse_kv_budget(kv_budget or ()),
+            options=arguments.parse_options(option or ()),
+            profile=profile,
+            offline=offline,
+        )
+        book = _planned(request, paid)
+    _write(book, ending, file)
+    _remark(context, book.plan, file)
+    return _EXIT_CODES[book.plan.verdict]
+
+
+def _ending(file: Path) -> str:
+    ending = file.suffix.lower()
+    if ending not in _ENDINGS:
+        raise UsageError(
+            f"No form of a plan has the ending {shown(ending)}.",
+            hint=f"End the file's name in {', '.join(_ENDINGS)}.",
+            location="FILE",
+        )
+    return ending
+
+
+def _price(text: str | None) -> Price | None:
+    if text is None:
+        return None
+    from kvplan.exporting import parse_price
+
+    return parse_price(text)
+
+
+def _given(name: str, value: str | None, hint: str) -> str:
+    if value is None:
+        raise UsageError(f"{name} is missing.", hint=hint)
+    return value
+
+
+def _alone(model: str | None, gpu: str | None) -> None:
+    if model is not None or gpu is not None:
+        raise UsageError(
+            "--plan already says which model and GPU.", hint="Leave out MODEL and --gpu."
+        )
+
+
+def _of_saved(saved: Path, price: Price | None) -> PlanBook:
+    from kvplan.exporting import book_of_plan
+    from kvplan.sources.results import read_plan
+
+    return book_of_plan(read_plan(saved), price)
+
+
+def _planned(request: Request, price: Price | None) -> PlanBook:
+    from kvplan.asked import asked_of
+    from kvplan.exporting import book_of
+    from kvplan.sources.profile import as_profile
+
+    asked = asked_of(
+        request.gpu,
+        engine=request.engine,
+        sizes={"tp": request.tp, "pp": request.pp, "dp": request.dp, "dcp": request.dcp},
+        load=(request.context, request.concurrency),
+        words={"weights": request.weights, "kv_dtype": request.kv_dtype, "dtype": request.dtype},
+        kv_budget=request.kv_budget,
+        options=request.options,
+        images=(0, None, None),
+    )
+    host = as_profile(request.profile)
+    return book_of(request.model or "", asked, host, price=price, offline=request.offline)
+
+
+def _write(book: PlanBook, ending: str, file: Path) -> None:
+    from kvplan.cli.output import write_bytes
+
+    if ending == ".xlsx":
+        from kvplan.reports.workbook.render import workbook
+
+        write_bytes(workbook(book), file)
+    elif ending == ".html":
+        from kvplan.reports.page.render import page
+
+        write_bytes(page(book).encode(), file)
+    else:
+        write_bytes(_text(book.plan, _TEXTS[ending]).encode(), file)
+
+
+def _text(plan: Plan, wanted: Format) -> str:
+    from kvplan.cli import terminal
+    from kvplan.reports.render import render
+
+    paper = terminal.paper()
+    return render(
+        plan,
+        wanted,
+        explain=True,
+        width=paper.width,
+        color=paper.color,
+        ascii_only=paper.ascii_only,
+    )
+
+
+def _remark(context: typer.Context, plan: Plan, file: Path) -> None:
+    from kvplan.reports.clean import clean
+    from kvplan.reports.headline import headline
+
+    invocation_of(context).remark(clean(f"{headline(plan)} Written to {file}."))

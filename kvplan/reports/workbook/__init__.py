@@ -1,0 +1,1 @@
+"""A plan as a workbook whose cells compute (extra ``xlsx``). One file a sheet."""
