@@ -57,7 +57,7 @@ _TERMS = st.recursive(
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner).map(
             lambda t: f"({t[0]} {t[1]} {t[2]})"
-        ),  # noqa: E501
+        ),
         st.tuples(inner, st.sampled_from(["2", "5"])).map(lambda t: f"({t[0]} // {t[1]})"),
         st.tuples(inner, st.sampled_from(["2", "5"])).map(lambda t: f"ceil({t[0]} / {t[1]})"),
         st.tuples(inner, inner).map(lambda t: f"max({t[0]}, {t[1]})"),
