@@ -11,11 +11,22 @@ from dataclasses import replace
 import pytest
 
 from kvplan.engines.runtime import Range
-from kvplan.engines.vllm import calibration, memory
+from kvplan.engines.vllm import calibration
 from kvplan.engines.vllm.calibration import Interval, Measured, RuntimeBand
 
 MIB = 2**20
 
+MEASURED = Measured(
+    sizes={
+        "tp": (1, 8),
+        "pp": (1, 1),
+        "vocabulary": (32_000, 256_000),
+        "tokens": (1, 32_768),
+        "requests": (1, 1024),
+    },
+    kinds={"experts": 10, "latent": 10, "recurrent": 10, "towers": 10},
+    devices={"8.0": 10, "8.9": 10, "9.0": 40, "10.0": 10, "intel": 10},
+)
 NEWEST = RuntimeBand(
     engine="v1",
     since=(0, 20),
@@ -23,7 +34,6 @@ NEWEST = RuntimeBand(
     logits_bytes=Range(14, 12, 20),
     hidden_bytes=Range(4, 2, 6),
     step_share=Range(1, 0.5, 1.5),
-    experts_share=Range(1, 0.5, 1),
     fixed_gib=Range(0, 0, 0.125),
     multimodal_gib=Range(0.5, 0.25, 1.5),
     latent_gib=Range(0.5, 0, 5),
@@ -34,6 +44,7 @@ NEWEST = RuntimeBand(
     non_torch_intel_gib=Range(1.5, 1, 2),
     graph_gib=Range(4 / 1024, 2 / 1024, 8 / 1024),
     interval=Interval(low=0.5, high=0.5, n=20),
+    measured=MEASURED,
     source="vLLM 0.20-0.30: made for tests",
 )
 # 102 graphs are 816 MiB, and compiling is no part of the profile run.
@@ -64,20 +75,8 @@ BEFORE_V1 = replace(
     source="vLLM 0.6-0.10 with the engine before V1: made for tests",
 )
 BANDS = (BEFORE_V1, BEFORE_017, BEFORE_020, NEWEST)
-MEASURED = Measured(
-    sizes={
-        "tp": (1, 8),
-        "pp": (1, 1),
-        "vocabulary": (32_000, 256_000),
-        "tokens": (1, 32_768),
-        "requests": (1, 1024),
-    },
-    kinds={"experts": 10, "latent": 10, "recurrent": 10, "towers": 10},
-    devices={"8.0": 10, "8.9": 10, "9.0": 40, "10.0": 10, "intel": 10},
-)
 
 
 def fix_calibration(monkeypatch: pytest.MonkeyPatch, *bands: RuntimeBand) -> None:
     """Plans with these bands (`BANDS` where none is given) until the test ends."""
     monkeypatch.setattr(calibration, "bands", lambda: bands or BANDS)
-    monkeypatch.setattr(memory, "measured", lambda: MEASURED)

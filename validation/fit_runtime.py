@@ -1,31 +1,40 @@
 """Fits the constants of vLLM's runtime memory on measured starts; says how far they can be trusted.
 
     python validation/fit_runtime.py [RECORDS.jsonl] [--configs DIR] [--write] [--partitions N]
+        [--folds FILE]
 
 RECORDS has one engine start a line (default: the records in this folder). Prints the constants of
 `kvplan/engines/vllm/calibration.yaml` with spread and number of starts, and what five-fold
-cross-validation finds: constants and ranges are fitted again without each fold, whose groups are
-models inside the H100 sweep and sources elsewhere, nested so that no range has seen what it is
-judged on. With --write the file takes the new figures. How a partition falls moves the figures, so
-several are shown.
+cross-validation finds: constants, ranges and what counts as measured are fitted again without each
+fold, whose groups are the sweep's models and the sources of all others; so no figure and no range
+has seen what it is judged on. With --write the file takes the new figures. How a partition falls
+moves the figures, so several are shown; --folds writes them down with a digest of the calibration
+(`folds.json` here, which `accuracy.py` shows).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from page import folds
+from page.markdown import row
+from runtime_fit import conformal, estimate
 from runtime_fit.conformal import intervals
-from runtime_fit.crossval import Judged, cross_validate, judged, out_of_fold
+from runtime_fit.crossval import FOLDS, REPEATS, Judged, cross_validate, judged, out_of_fold
 from runtime_fit.estimate import fit
+from runtime_fit.measured import widening
 from runtime_fit.rewrite import FILE, rewritten
 from runtime_fit.samples import Sample, read_samples
 from runtime_fit.spread import Fitted, spreads
 
 from kvplan.engines.vllm.calibration import bands
+from kvplan.engines.vllm.coverage import STEP
 from kvplan.errors import KvplanError
 from kvplan.planning.validate.printed import between
 from kvplan.planning.validate.summary import percentile
@@ -47,71 +56,80 @@ def constants_table(found: Sequence[dict[str, Fitted]]) -> Iterator[str]:
         yield row(name, *cells)
 
 
-def scores(title: str, starts: Sequence[Judged]) -> str:
-    """A row of figures; errors are of the cache."""
+def scores(starts: Sequence[Judged]) -> dict[str, float]:
+    """The figures of some starts; errors are of the cache."""
     relative = sorted(abs(each.relative_error) for each in starts)
     of_card = sorted(abs(each.predicted - each.measured) / each.sample.total for each in starts)
-    optimistic = [each.relative_error > _OPTIMISTIC for each in starts]
     held = [between(each.low, each.measured, each.high) for each in starts]
-    half = statistics.median((each.high - each.low) / 2 / each.sample.total for each in starts)
-    return row(
-        title,
-        str(len(starts)),
-        percent(statistics.median(relative)),
-        percent(percentile(relative, 90)),
-        percent(statistics.mean(optimistic)),
-        percent(percentile(of_card, 90)),
-        percent(statistics.mean(held)),
-        percent(half),
-    )
+    figures = {
+        "median": statistics.median(relative),
+        "p90": percentile(relative, 90),
+        "optimistic": statistics.mean(each.relative_error > _OPTIMISTIC for each in starts),
+        "p90_of_card": percentile(of_card, 90),
+        "in_range": statistics.mean(held),
+        "half_width": statistics.median(
+            (each.high - each.low) / 2 / each.sample.total for each in starts
+        ),
+    }
+    return {name: round(value or 0.0, 6) for name, value in figures.items()}
 
 
-def score_table(partitions: Sequence[tuple[str, Sequence[Judged]]]) -> Iterator[str]:
-    """Three rows a partition: the sweep, the others, all."""
-    yield row(
-        *("fitted on, judged on", "n", "median", "p90", ">5 % too much"),
-        *("p90 of the card", "in range", "median half-width of the card"),
-    )
-    yield row("---", *("---:" for _ in range(7)))
-    for title, starts in partitions:
-        for name, members in (
-            ("H100 sweep", [each for each in starts if each.sample.is_sweep]),
-            ("all other starts", [each for each in starts if not each.sample.is_sweep]),
-            ("all", starts),
-        ):
-            if members:
-                yield scores(f"{title}, {name}", members)
+def score_rows(title: str, starts: Sequence[Judged]) -> Iterator[dict[str, Any]]:
+    """A row each of the sweep, the others and all."""
+    for name, members in (
+        ("H100 sweep", [each for each in starts if each.sample.is_sweep]),
+        ("all other starts", [each for each in starts if not each.sample.is_sweep]),
+        ("all", starts),
+    ):
+        if members:
+            yield {"fitted_on": title, "judged_on": name, "n": len(members), **scores(members)}
 
 
-def row(*cells: str) -> str:
-    """One line of a table."""
-    return "| " + " | ".join(cells) + " |"
+def partition_rows(samples: Sequence[Sample], seed: int) -> list[dict[str, Any]]:
+    """The rows of one partition into folds."""
+    return list(score_rows(f"other folds, partition {seed}", list(cross_validate(samples, seed))))
 
 
-def percent(share: float | None) -> str:
-    """A share in percent; a dash where there is none."""
-    return "-" if share is None else f"{100 * share:.2f} %"
+def settings() -> dict[str, float]:
+    """What was chosen and not fitted."""
+    return {
+        "level": conformal.LEVEL,
+        "scale_shrink": conformal.SHRINK,
+        "thin": conformal.THIN,
+        "pull": estimate.PULL,
+        "shrink": estimate.SHRINK,
+        "too_little": estimate.TOO_LITTLE,
+        "widening_step": STEP,
+        "folds": FOLDS,
+        "repeats": REPEATS,
+    }
 
 
-def report(samples: Sequence[Sample], partitions: int, *, write: bool) -> Iterator[str]:
-    """The tables; with ``write`` the file takes the figures."""
+def fitted(samples: Sequence[Sample], *, write: bool) -> Iterator[str]:
+    """The constants; with ``write`` the calibration takes them."""
     constants = fit(samples)
     spread = spreads(samples, constants)
     ranges = intervals(out_of_fold(samples, 0), len(constants))
     if write:
         text = FILE.read_text(encoding="utf-8")
         FILE.write_text(rewritten(text, samples, spread, ranges), encoding="utf-8")
-    yield f"{len(samples)} starts, {sum(sample.judged for sample in samples)} of them judged."
-    yield ""
     yield from constants_table(spread)
     yield row("interval", *(f"−{each.low:.2f} to +{each.high:.2f} (n {each.n})" for each in ranges))
-    yield ""
-    inside = [judged(s, constants[s.band], ranges[s.band]) for s in samples if s.judged]
-    folds = [
-        (f"other folds, partition {seed}", list(cross_validate(samples, seed)))
-        for seed in range(partitions)
+
+
+def validated(samples: Sequence[Sample], partitions: int) -> list[dict[str, Any]]:
+    """All rows: the same starts, and each partition."""
+    constants = fit(samples)
+    ranges = intervals(out_of_fold(samples, 0), len(constants))
+    inside = [
+        judged(each, constants[each.band], ranges[each.band], widening(each, samples))
+        for each in samples
+        if each.judged
     ]
-    yield from score_table([("the same starts", inside), *folds])
+    rows = list(score_rows("the same starts", inside))
+    for seed in range(partitions):
+        rows += partition_rows(samples, seed)
+    return rows
 
 
 def main(arguments: list[str]) -> int:
@@ -121,14 +139,28 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--configs", type=Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--partitions", type=int, default=5)
+    parser.add_argument("--folds", type=Path)
     given = parser.parse_args(arguments)
     try:
         samples = read_samples(read_measurements(given.records), given.configs)
     except KvplanError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    for line in report(samples, given.partitions, write=given.write):
-        print(line)
+    judged_starts = sum(sample.judged for sample in samples)
+    print(f"{len(samples)} starts, {judged_starts} of them judged.\n")
+    print("\n".join(fitted(samples, write=given.write)))
+    rows = validated(samples, given.partitions)
+    print()
+    print("\n".join(folds.table(rows)))
+    if given.folds is not None:
+        found = {
+            "starts": len(samples),
+            "judged": judged_starts,
+            "calibration": folds.fingerprint(),
+            "settings": settings(),
+            "rows": rows,
+        }
+        given.folds.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -49,10 +49,11 @@ def test_no_model_is_missing_on_a_clean_checkout(found: Validation) -> None:
 def test_the_sweep_and_the_others_are_as_close_as_they_were(
     records: tuple[Measurement, ...], found: Validation
 ) -> None:
+    """More than 5 % too much: no start of the sweep, four others. Cross-validation is apart."""
     pairs = list(zip(records, found.records, strict=True))
     for of_sweep, n, median, p90_of_card, optimistic in (
-        (True, 32, 0.003, 0.005, 0.04),
-        (False, 32, 0.04, 0.03, 0.12),
+        (True, 32, 0.003, 0.005, 0),
+        (False, 32, 0.04, 0.03, 4),
     ):
         members = [
             checked
@@ -63,7 +64,7 @@ def test_the_sweep_and_the_others_are_as_close_as_they_were(
         assert check.n == n
         assert (check.median_relative_error or 0) <= median
         assert (check.p90_share_of_card or 0) <= p90_of_card
-        assert (check.optimistic_over_5_percent or 0) <= optimistic
+        assert (check.optimistic_over_5_percent or 0) * n <= optimistic
 
 
 def test_verdicts(found: Validation) -> None:
@@ -82,11 +83,9 @@ def test_the_fit_can_be_run_again() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "64 of them judged" in done.stdout
-    rows = [line for line in done.stdout.splitlines() if line.startswith("| other folds")]
-    cells = {row.split("|")[1].strip(): row.split("|")[2:-1] for row in rows}
-    sweep = [cell.strip() for cell in cells["other folds, partition 0, H100 sweep"]]
-    everything = [cell.strip() for cell in cells["other folds, partition 0, all"]]
-    assert sweep[0] == "32"
-    assert float(sweep[1].removesuffix(" %")) <= 0.3
-    assert float(everything[5].removesuffix(" %")) >= 88
-    assert float(everything[6].removesuffix(" %")) <= 4
+    cells = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines()]
+    found = {row[2]: row for row in cells if row[1:2] == ["other folds, partition 0"]}
+    assert found["H100 sweep"][3] == "32"
+    assert float(found["H100 sweep"][4].removesuffix(" %")) <= 0.3
+    assert float(found["all"][8].removesuffix(" %")) >= 88
+    assert float(found["all"][9].removesuffix(" %")) <= 4

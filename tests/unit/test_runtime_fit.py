@@ -14,10 +14,10 @@ sys.path.insert(0, str(VALIDATION))
 
 from runtime_fit.conformal import Residual, intervals, quantile  # noqa: E402 - see the path above
 from runtime_fit.crossval import folds  # noqa: E402 - same
-from runtime_fit.estimate import START, fit  # noqa: E402 - same
+from runtime_fit.estimate import GIVEN, GIVEN_BY_BAND, START, fit  # noqa: E402 - same
 from runtime_fit.samples import Sample, read_samples  # noqa: E402 - same
 
-from kvplan.engines.vllm.calibration import bands  # noqa: E402 - same
+from kvplan.engines.vllm.calibration import CONSTANTS, bands  # noqa: E402 - same
 from kvplan.sources.measurements import read_measurements  # noqa: E402 - same
 
 RECORDS = VALIDATION / "records" / "vllm.jsonl"
@@ -67,12 +67,20 @@ def test_the_sweep_is_dealt_by_model_and_the_rest_by_source(samples: list[Sample
 
 
 def test_without_starts_constants_are_the_first_guess() -> None:
-    assert fit([]) == [dict(START)] * len(bands())
+    found = fit([])
+    assert len(found) == len(bands()) == len(GIVEN_BY_BAND)
+    for constants, own in zip(found, GIVEN_BY_BAND, strict=True):
+        assert constants == {**START, **GIVEN, **own}
+
+
+def test_what_follows_from_the_source_is_not_fitted(samples: list[Sample]) -> None:
+    for constants, own in zip(fit(samples), GIVEN_BY_BAND, strict=True):
+        assert {**constants, **GIVEN, **own} == constants
 
 
 def test_a_prediction_is_the_plans_own(samples: list[Sample]) -> None:
     """With the constants in force a sample's lines sum to what the ledger has."""
-    constants = [{name: getattr(band, name).value for name in START} for band in bands()]
+    constants = [{name: getattr(band, name).value for name in CONSTANTS} for band in bands()]
     for sample in samples:
         own = sum(line.value() for line in sample.lines) / 2**30
         assert sum(sample.values(constants[sample.band]).values()) == pytest.approx(own, abs=1e-6)

@@ -1,11 +1,14 @@
 """Ranges that hold for nine starts in ten: a conformal quantile of what was off, pooled over bands.
 
 A start's score is how far the measured cache lies from the predicted one, as a share of what is
-uncertain (fitted memory and half a GiB more), over the scale of its band on that side. A scale is
-the mean of what starts of the band were off on that side (a miss beyond all that is uncertain
-counts as that), drawn to the mean of all starts by how little the band has. The conformal quantile
-of the scores, times the scale, is the range. Starts weigh 1/√n, n being how many their source has:
-the H100 sweep is one source.
+uncertain (fitted memory and half a GiB more, times what inputs beyond the known starts of its band
+widen it by), over the scale of its band on that side. Where a second sampler may have run, off is
+what lies outside of both predictions.
+
+A scale is the mean of what starts of the band were off on that side (a miss beyond all that is
+uncertain counts as that), drawn to the mean of all starts by how little the band has. The conformal
+quantile of the scores, times the scale, is the range. Starts weigh 1/√n, n being how many their
+source has: the H100 sweep is one source.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from kvplan.engines.vllm.calibration import UNSHAPED_GIB, Interval
 from kvplan.units import GIB
 from runtime_fit.conformal import Residual, Spread, intervals
 from runtime_fit.estimate import Constants, fit
+from runtime_fit.measured import widening
 from runtime_fit.samples import Sample
 
 FOLDS = 5
@@ -42,20 +43,25 @@ def cross_validate(samples: Sequence[Sample], seed: int) -> Iterator[Judged]:
         ranges = intervals(out_of_fold(known, seed), len(constants))
         for sample in held:
             if sample.judged:
-                yield judged(sample, constants[sample.band], ranges[sample.band])
+                yield judged(
+                    sample, constants[sample.band], ranges[sample.band], widening(sample, known)
+                )
 
 
-def judged(sample: Sample, constants: Constants, spread: Spread) -> Judged:
-    """A start with the range of its prediction, as a plan works it out."""
+def judged(sample: Sample, constants: Constants, spread: Spread, factor: float) -> Judged:
+    """A start with the range of its prediction, ``factor`` times as wide, as a plan has it."""
     predicted = sample.predicted(constants)
     fitted = sum(sample.values(constants).values())
-    low, high = Interval(spread.low, spread.high, spread.n).ends(round(fitted * GIB))
+    other = sample.other(constants)
+    wide = Interval(spread.low * factor, spread.high * factor, spread.n)
+    low, _ = wide.ends(round(fitted * GIB))
+    _, high = wide.ends(round((fitted - other) * GIB))
     return Judged(
         sample=sample,
         measured=sample.cache,
         predicted=predicted,
         low=predicted - low / GIB,
-        high=predicted + high / GIB,
+        high=predicted + other + high / GIB,
     )
 
 
@@ -69,14 +75,18 @@ def out_of_fold(samples: Sequence[Sample], seed: int) -> list[Residual]:
             for sample in held:
                 if sample.judged:
                     weight = counts[sample.campaign] ** -0.5 / REPEATS
-                    found.append(_residual(sample, constants[sample.band], weight))
+                    factor = widening(sample, known)
+                    found.append(_residual(sample, constants[sample.band], weight, factor))
     return found
 
 
-def _residual(sample: Sample, constants: Constants, weight: float) -> Residual:
-    fitted = sum(sample.values(constants).values())
+def _residual(sample: Sample, constants: Constants, weight: float, factor: float) -> Residual:
+    fitted, other = sum(sample.values(constants).values()), sample.other(constants)
     off = sample.cache - sample.predicted(constants)
-    return Residual(sample.id, sample.band, off / (fitted + UNSHAPED_GIB), weight)
+    if off > 0:  # between what the two samplers leave nothing is off
+        off, fitted = max(0.0, off - other), fitted - other
+    uncertain = (fitted + UNSHAPED_GIB) * factor
+    return Residual(sample.id, sample.band, off / uncertain, weight)
 
 
 def folds(samples: Sequence[Sample], seed: int) -> Iterator[tuple[list[Sample], list[Sample]]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kvplan.engines.base import Version
-from kvplan.engines.vllm.calibration import RuntimeBand, bands
+from kvplan.engines.vllm.calibration import Measured, RuntimeBand, bands
 from runtime_fit.conformal import Spread
+from runtime_fit.measured import measured_of
 from runtime_fit.samples import Sample
 from runtime_fit.spread import Fitted
 
@@ -23,27 +23,23 @@ def rewritten(
     constants: Sequence[dict[str, Fitted]],
     ranges: Sequence[Spread],
 ) -> str:
-    """The file with new figures: its head, what was measured, the bands."""
-    head = text[: text.index("measured:\n")]
-    lines = [*_measured(samples), "bands:"]
+    """The file with new figures: its head, and the bands."""
+    head = text[: text.index("bands:\n")]
+    lines = ["bands:"]
     for index, band in enumerate(bands()):
         members = [sample for sample in samples if sample.band == index]
         lines += _band(band, members, constants[index], ranges[index])
     return head + "\n".join(lines) + "\n"
 
 
-def _measured(samples: Sequence[Sample]) -> Iterator[str]:
-    yield "measured:"
-    yield "  sizes:"
-    for name in samples[0].conditions.sizes:
-        values = [sample.conditions.sizes[name] for sample in samples]
-        yield f"    {name}: [{min(values)}, {max(values)}]"
-    yield "  kinds:"
-    kinds = Counter(kind for sample in samples for kind in sample.conditions.kinds)
-    yield from (f"    {kind}: {count}" for kind, count in sorted(kinds.items()))
-    yield "  devices:"
-    devices = Counter(sample.conditions.device for sample in samples)
-    yield from (f'    "{device}": {count}' for device, count in sorted(devices.items()))
+def _measured(found: Measured) -> Iterator[str]:
+    sizes = (f"{name}: [{low}, {high}]" for name, (low, high) in found.sizes.items())
+    kinds = (f"{kind}: {count}" for kind, count in sorted(found.kinds.items()))
+    devices = (f'"{device}": {count}' for device, count in sorted(found.devices.items()))
+    yield "    measured:"
+    yield f"      sizes: {{{', '.join(sizes)}}}"
+    yield f"      kinds: {{{', '.join(kinds)}}}"
+    yield f"      devices: {{{', '.join(devices)}}}"
 
 
 def _band(
@@ -56,6 +52,7 @@ def _band(
         figures = ", ".join(_figure(figure) for figure in (each.value, each.low, each.high))
         yield f"    {name}: [{figures}, {each.n}]"
     yield f"    interval: [{spread.low:.2f}, {spread.high:.2f}, {spread.n}]"
+    yield from _measured(measured_of(members))
     yield f'    source: "{_source(band, members)}"'
 
 

@@ -12,7 +12,9 @@ from kvplan.engines.vllm.calibration import CONSTANTS, bands, nearest
 from kvplan.engines.vllm.coverage import Conditions, conditions, device_of
 from kvplan.engines.vllm.deployment import VllmDeployment
 from kvplan.engines.vllm.memory import non_torch_constant
+from kvplan.engines.vllm.runner import other_bytes
 from kvplan.errors import KvplanError
+from kvplan.host_profile import ACTIVATION, GRAPHS
 from kvplan.ledger import Draft
 from kvplan.measurement import Measurement
 from kvplan.models.spec import ModelSpec
@@ -29,6 +31,9 @@ NUMBERED = "public-file:"
 _LINE_NAMES = {"multimodal_profile_gib": "multimodal_gib", "compilation_gib": "compile_gib"}
 _NON_TORCH = "non_torch"
 _GRAPHS = "cuda_graphs"
+# Since then logs count the estimate of graphs as activation: vllm/v1/worker/gpu_worker.py,
+# determine_available_memory, peak_activation_memory.
+_GRAPHS_ARE_ACTIVATION = (0, 27)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +45,9 @@ class Sample:
         room: Its budget without what is neither weights nor fitted.
         kv: The cache that it got; None where its log does not tell what else was taken.
         lines: Ledger lines of the budget that rest on fitted constants.
+        activation: The peak by the log; peak_lines: the ledger lines that it is of.
         graphs: CUDA graphs by the log, the estimate first; captures: how many there are.
+        other_bytes: What `logits_bytes` is if a sampler ran that no flag tells of.
         judged: Whether the check `end_to_end` is made of it; the others only help to fit.
     """
 
@@ -58,9 +65,11 @@ class Sample:
     constants: frozenset[str]
     non_torch: str
     activation: float | None
+    peak_lines: tuple[str, ...]
     outside_torch: float | None
     graphs: float | None
     captures: int
+    other_bytes: float | None
     judged: bool
 
     @property
@@ -104,6 +113,13 @@ class Sample:
             line.name: line.value({key: named[key] for key in line.inputs if key in named}) / GIB
             for line in self.lines
         }
+
+    def other(self, constants: Mapping[str, float]) -> float:
+        """GiB more that are left if that sampler ran."""
+        if self.other_bytes is None:
+            return 0.0
+        without = self.values({**constants, "logits_bytes": self.other_bytes})
+        return max(0.0, sum(self.values(constants).values()) - sum(without.values()))
 
     def predicted(self, constants: Mapping[str, float]) -> float:
         """The cache from model, GPU and flags alone."""
@@ -150,6 +166,7 @@ def _sample(
     weights = sum(line.value() for line in rank.budget if line.name.startswith("weights"))
     other = rank.spent - weights - sum(line.value() for line in fitted)
     judged = closes and known_format and (modes is None or "end_to_end" in modes)
+    graphs_too = parse_version(prepared.version)[:2] >= _GRAPHS_ARE_ACTIVATION
     non_torch = non_torch_constant(
         prepared.setup.gpu.vendor, prepared.setup.parallelism.tp, prepared.sm
     )
@@ -174,9 +191,15 @@ def _sample(
         constants=_constants(fitted, non_torch),
         non_torch=non_torch,
         activation=record.activation_peak_gib,
+        peak_lines=(*ACTIVATION, *(GRAPHS if graphs_too else ())),
         outside_torch=record.non_torch_gib,
         graphs=_logged_graphs(record, rank.budget),
         captures=_captures(rank.budget + rank.outside),
+        other_bytes=other_bytes(
+            parse_version(prepared.version),
+            prepared.setup.gpu.vendor,
+            v0=prepared.pool.rules.v0,
+        ),
         judged=judged,
     )
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kvplan.host_profile import ACTIVATION
-from runtime_fit.estimate import BEFORE, GRIDS, SINCE, START, Constants, tells
+from kvplan.engines.vllm.calibration import CONSTANTS
+from runtime_fit.estimate import BEFORE, GRIDS, SINCE, Constants, tells
 from runtime_fit.samples import Sample
 
-# What is given, not fitted: between what it may lie.
-_GIVEN: Mapping[str, tuple[float, float]] = {"hidden_bytes": (2, 6), "fixed_gib": (0, 0.15)}
+# What no start tells apart from the rest: between what it may lie.
+_UNTOLD: Mapping[str, tuple[float, float]] = {"hidden_bytes": (2, 6), "fixed_gib": (0, 0.15)}
+# What is not searched: no more than this is said of it.
+_MOST: Mapping[str, float] = {"logits_bytes": 45, "step_share": 1.5}
+# What counting a step without memory may differ by.
+_COUNTED = 0.1
 # A start says something of a constant that makes at least this share of a part that was logged.
 _LEAST_SHARE = 0.4
 
@@ -34,7 +38,7 @@ def spreads(samples: Sequence[Sample], bands: Sequence[Constants]) -> list[dict[
             name: _fitted(
                 name, band, bands[band], members, None if before is None else found[before][name]
             )
-            for name in START
+            for name in CONSTANTS
         }
     return [found[band] for band in sorted(found)]
 
@@ -45,8 +49,8 @@ def _fitted(
     value = constants[name]
     if band < SINCE.get(name, 0):
         return Fitted(value, value, value, 0)
-    if name in _GIVEN:
-        low, high = _GIVEN[name]
+    if name in _UNTOLD:
+        low, high = _UNTOLD[name]
         return Fitted(value, low, high, 0)
     implied = sorted(
         each
@@ -58,9 +62,19 @@ def _fitted(
         cut = round(len(implied) / 20)
         kept = implied[cut : len(implied) - cut]
         return Fitted(value, min(value, kept[0]), max(value, kept[-1]), len(implied))
-    grid = GRIDS[name]
-    low, high = (before.low, before.high) if before else (grid[0], grid[-1])
+    low, high = (before.low, before.high) if before else _widest(name, value)
     return Fitted(value, min(value, low), max(value, high), 0)
+
+
+def _widest(name: str, value: float) -> tuple[float, float]:
+    """Between what a constant lies that no start tells of and no band before."""
+    if name in GRIDS:
+        return GRIDS[name][0], GRIDS[name][-1]
+    return (1 - _COUNTED) * value, (1 + _COUNTED) * value
+
+
+def _most(name: str) -> float:
+    return 2 * GRIDS[name][-1] if name in GRIDS else _MOST[name]
 
 
 def _implied(sample: Sample, name: str, constants: Constants) -> Iterator[float]:
@@ -73,10 +87,10 @@ def _implied(sample: Sample, name: str, constants: Constants) -> Iterator[float]
     if logged is None:
         return
     predicted = _part(sample, name, constants)
-    step = value / 100 or GRIDS[name][1] / 100
+    step = (value or GRIDS[name][1]) / 100
     slope = (_part(sample, name, {**constants, name: value + step}) - predicted) / step
     if slope > 0 and slope * value >= _LEAST_SHARE * max(predicted, logged):
-        yield min(2 * GRIDS[name][-1], max(0.0, value + (logged - predicted) / slope))
+        yield min(_most(name), max(0.0, value + (logged - predicted) / slope))
 
 
 def _lines(sample: Sample, name: str) -> tuple[str, ...] | None:
@@ -84,14 +98,14 @@ def _lines(sample: Sample, name: str) -> tuple[str, ...] | None:
     if name.startswith("non_torch") and sample.outside_torch is not None:
         return ("non_torch",)
     peak = not name.startswith(("non_torch", "graph"))
-    return ACTIVATION if peak and sample.activation is not None else None
+    return sample.peak_lines if peak and sample.activation is not None else None
 
 
 def _logged(sample: Sample, name: str) -> float | None:
     lines = _lines(sample, name)
     if lines is None:
         return sample.rest
-    return sample.activation if lines is ACTIVATION else sample.outside_torch
+    return sample.activation if lines is sample.peak_lines else sample.outside_torch
 
 
 def _part(sample: Sample, name: str, constants: Constants) -> float:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kvplan.engines.base import Version
 from kvplan.engines.runtime import Range
 from kvplan.engines.vllm.calibration import RuntimeBand
+from kvplan.engines.vllm.runner import Sampling, newer_runner, sampling_of
 from kvplan.engines.vllm.settings import Settings
 from kvplan.ledger import Draft, Section
 from kvplan.models.formats import DTYPE_BYTES, Dtype
@@ -24,6 +26,12 @@ _PROFILE = "vLLM profile run: max_num_batched_tokens tokens, max_num_seqs sample
 _EXPERTS = (
     "vLLM 0.33.0, vllm/model_executor/layers/fused_moe: two buffers of the tokens routed to experts"
 )
+# Since 0.14 they are taken from a workspace that outlives the layer (vllm/v1/worker/workspace.py,
+# fused_moe/modular_kernel.py, unquantized_fused_moe_method.py); before, a layer gave them back.
+# Intel's kernels ask for none (fused_moe/experts/xpu_moe.py). Kernels for packed experts may
+# differ, hence the range.
+_KEPT_SINCE = (0, 14)
+_KEPT, _GIVEN_BACK = Range(1, 0, 1), Range(0, 0, 1)
 _LATENT_BLOCK = 64
 _MOST_ROWS = 65_536
 
@@ -38,6 +46,8 @@ class Run:
         context: max_model_len.
         compiles: Whether graphs are compiled.
         v0: The engine before V1.
+        version: The release.
+        vendor: Of the device.
     """
 
     model: ModelSpec
@@ -47,13 +57,15 @@ class Run:
     context: int
     compiles: bool
     v0: bool
+    version: Version
+    vendor: str = "nvidia"
 
 
 def activation_lines(run: Run, band: RuntimeBand) -> tuple[Draft, ...]:
     """The lines of one rank with the band's constants."""
     lines = (
         _peak(run, band),
-        *_experts(run, band),
+        *_experts(run, band.source),
         *_towers(run.model, band),
         *_compiling(band, compiles=run.compiles),
     )
@@ -72,8 +84,10 @@ def _peak(run: Run, band: RuntimeBand) -> Draft:
             "vocab": model.vocab_size,
             "hidden": model.hidden_size,
         }
-        varied |= {"logits_bytes": band.logits_bytes, "hidden_bytes": band.hidden_bytes}
-        sampling = "requests * vocab * logits_bytes + tokens * hidden * hidden_bytes"
+        logits = _logits(run, band)
+        inputs |= logits.inputs
+        varied |= {**logits.varied, "hidden_bytes": band.hidden_bytes}
+        sampling = f"requests * vocab * {logits.formula} + tokens * hidden * hidden_bytes"
         step = f"max({step}, {sampling})"
     if any(cache.kind == "latent" for cache in model.caches):
         varied["latent_gib"] = band.latent_gib
@@ -85,6 +99,16 @@ def _peak(run: Run, band: RuntimeBand) -> Draft:
         inputs,
         varied=varied,
         source=f"{_PROFILE}; {band.source}",
+    )
+
+
+def _logits(run: Run, band: RuntimeBand) -> Sampling:
+    return sampling_of(
+        newer=newer_runner(run.model, run.version, run.settings.speculative),
+        version=run.version,
+        vendor=run.vendor,
+        tp=run.layout.tp,
+        older=band.logits_bytes,
     )
 
 
@@ -102,7 +126,7 @@ def _layer_step(
     elements = "tokens * step_elements"
     if step.kept:
         # What does not stay beside both phases is held in the step alone.
-        inputs |= {"buffer_elements": step.kept, "experts_share": band.experts_share.value}
+        inputs |= {"buffer_elements": step.kept, "experts_share": _kept(run).value}
         elements = "tokens * (step_elements + buffer_elements * (1 - experts_share))"
     if step.latent_row and not run.v0:
         inputs |= {
@@ -125,7 +149,13 @@ def _context_rows(run: Run) -> int:
     return min(max(8 * run.context, by_requests), _MOST_ROWS)
 
 
-def _experts(run: Run, band: RuntimeBand) -> Iterator[Draft]:
+def _kept(run: Run) -> Range:
+    """The share of the experts' buffers that stays beside both phases."""
+    kept = run.version[:2] >= _KEPT_SINCE and run.vendor != "intel"
+    return _KEPT if kept else _GIVEN_BACK
+
+
+def _experts(run: Run, source: str) -> Iterator[Draft]:
     kept = layer_step(run.model, run.layout).kept
     if kept:
         yield fitted(
@@ -137,8 +167,8 @@ def _experts(run: Run, band: RuntimeBand) -> Iterator[Draft]:
                 "buffer_elements": kept,
                 "element_bytes": DTYPE_BYTES[run.dtype],
             },
-            varied={"experts_share": band.experts_share},
-            source=f"{_EXPERTS}; {band.source}",
+            varied={"experts_share": _kept(run)},
+            source=f"{_EXPERTS}; {source}",
         )
 
 

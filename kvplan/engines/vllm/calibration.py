@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -39,7 +39,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the starts that the constants were fitted on cover, whatever their release.
+    """What the starts that the constants of a band were fitted on cover.
 
     Attributes:
         sizes: Least and most by name: tp, pp, vocabulary, tokens, requests.
@@ -59,6 +59,7 @@ class RuntimeBand:
     Attributes:
         since: First release of the band.
         until: Last release whose starts it was fitted on; later ones take it with wider ranges.
+        measured: What those starts had.
         source: What was fitted.
     """
 
@@ -68,7 +69,6 @@ class RuntimeBand:
     logits_bytes: Range
     hidden_bytes: Range
     step_share: Range
-    experts_share: Range
     fixed_gib: Range
     multimodal_gib: Range
     latent_gib: Range
@@ -79,24 +79,19 @@ class RuntimeBand:
     non_torch_intel_gib: Range
     graph_gib: Range
     interval: Interval
+    measured: Measured = field(hash=False)
     source: str
+
+    @property
+    def releases(self) -> str:
+        """First and last release that it was fitted on."""
+        return "-".join(".".join(map(str, each)) for each in (self.since, self.until))
 
 
 @cache
 def bands() -> tuple[RuntimeBand, ...]:
     """All bands, oldest first."""
     return tuple(_band(row) for row in _document()["bands"])
-
-
-@cache
-def measured() -> Measured:
-    """What was measured."""
-    block = _document()["measured"]
-    return Measured(
-        sizes={name: (low, high) for name, (low, high) in block["sizes"].items()},
-        kinds=dict(block["kinds"]),
-        devices=dict(block["devices"]),
-    )
 
 
 @cache
@@ -108,6 +103,14 @@ def _document() -> dict[str, Any]:
     return document
 
 
+def _measured(block: dict[str, Any]) -> Measured:
+    return Measured(
+        sizes={name: (low, high) for name, (low, high) in block["sizes"].items()},
+        kinds=dict(block["kinds"]),
+        devices=dict(block["devices"]),
+    )
+
+
 def _band(row: dict[str, Any]) -> RuntimeBand:
     low, high, n = row["interval"]
     return RuntimeBand(
@@ -115,6 +118,7 @@ def _band(row: dict[str, Any]) -> RuntimeBand:
         since=parse_version(row["since"]),
         until=parse_version(row["until"]),
         interval=Interval(low, high, n),
+        measured=_measured(row["measured"]),
         source=row["source"],
         **{name: _range(row[name]) for name in CONSTANTS},
     )
@@ -127,7 +131,7 @@ def _range(values: list[float]) -> Range:
 
 # The fitted constants of a band by name.
 CONSTANTS = tuple(
-    field.name for field in fields(RuntimeBand) if field.name.endswith(("_bytes", "_gib", "_share"))
+    each.name for each in fields(RuntimeBand) if each.name.endswith(("_bytes", "_gib", "_share"))
 )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from kvplan.engines import launch
+from kvplan.engines.launch import Asked, Start
 from kvplan.engines.vllm import history, values
 from kvplan.engines.vllm.options import read_options, unfolded
 from kvplan.errors import UsageError
@@ -16,27 +16,8 @@ from kvplan.plan import Plan
 # What vLLM quantizes while it loads a checkpoint of plain weights, by kvplan's name for it.
 # Source: vLLM 0.33.0, docs/features/quantization.
 _WHILE_LOADING = {"auto": None, "fp8": "fp8"}
-_TOO_LONG = "context_above_model_maximum"
 _IN_COMPILATION = ("cudagraph_mode",)
 _NOT_FLAGS = ("usage_context", "use_v1")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the plan was asked for, where the plan itself only says what came of it.
-
-    Attributes:
-        model: The reference, as it was written.
-        kv_budget: Bytes of cache a rank, if they were given.
-        options: vLLM's own names and values, as they were given.
-    """
-
-    model: str
-    weights: str = "auto"
-    kv_dtype: str = "auto"
-    dtype: str = "auto"
-    kv_budget: tuple[int, ...] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def emit(plan: Plan, asked: Asked) -> str:
@@ -45,34 +26,36 @@ def emit(plan: Plan, asked: Asked) -> str:
     Raises:
         UsageError: vLLM has no flags for what was planned.
     """
-    if asked.model in ("-", "/dev/stdin"):
-        raise UsageError(
-            "A model on standard input has no name that vLLM could load.",
-            hint="Give a Hub id or a folder.",
-            location="--emit",
-        )
-    model, _, revision = asked.model.partition("@")
-    words = ["vllm", "serve", model]
-    words += ["--revision", revision] if revision else []
-    words += _parallel(plan)
+    return start(plan, asked).line()
+
+
+def start(plan: Plan, asked: Asked) -> Start:
+    """The command and its variables; see `emit`."""
+    model, _ = launch.named(asked, "vLLM")
+    words = [word for flag in flags(plan, asked) for word in flag]
+    return Start(("vllm", "serve", model, *words), environment(plan, asked.options))
+
+
+def flags(plan: Plan, asked: Asked) -> list[list[str]]:
+    """Every flag with its values, the model's name left out; see `emit`."""
+    _, revision = launch.named(asked, "vLLM")
+    found = [["--revision", revision]] if revision else []
+    found += _parallel(plan)
     if plan.workload.context is not None:
-        words += ["--max-model-len", str(plan.workload.context)]
-    words += _formats(asked)
-    words += _budget(asked.kv_budget)
-    words += _options(plan, asked)
-    return shlex.join([*_environment(plan, asked.options), *words])
+        found.append(["--max-model-len", str(plan.workload.context)])
+    return [*found, *_formats(asked), *_budget(asked.kv_budget), *_options(plan, asked)]
 
 
-def _environment(plan: Plan, options: Mapping[str, Any]) -> list[str]:
+def environment(plan: Plan, options: Mapping[str, Any]) -> dict[str, str]:
     """What is no flag: the engine until 0.11, and leave to go beyond the model's context."""
     use_v1 = read_options(options).get("use_v1")
-    words = [] if use_v1 is None else [f"VLLM_USE_V1={int(use_v1)}"]
-    if any(reason.code == _TOO_LONG for reason in plan.reasons):
-        words.append("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1")
-    return words
+    found = {} if use_v1 is None else {"VLLM_USE_V1": str(int(use_v1))}
+    if launch.is_beyond_model(plan):
+        found["VLLM_ALLOW_LONG_MAX_MODEL_LEN"] = "1"
+    return found
 
 
-def _parallel(plan: Plan) -> list[str]:
+def _parallel(plan: Plan) -> list[list[str]]:
     parallel = plan.parallelism
     sizes = {
         "--tensor-parallel-size": parallel.tp,
@@ -80,10 +63,10 @@ def _parallel(plan: Plan) -> list[str]:
         "--data-parallel-size": parallel.dp,
         "--decode-context-parallel-size": parallel.dcp,
     }
-    return [word for flag, size in sizes.items() if size > 1 for word in (flag, str(size))]
+    return [[flag, str(size)] for flag, size in sizes.items() if size > 1]
 
 
-def _formats(asked: Asked) -> list[str]:
+def _formats(asked: Asked) -> list[list[str]]:
     weights = asked.weights.lower()
     if weights not in _WHILE_LOADING:
         raise UsageError(
@@ -93,29 +76,18 @@ def _formats(asked: Asked) -> list[str]:
         )
     formats = {
         "--quantization": _WHILE_LOADING[weights],
-        "--kv-cache-dtype": _unless_auto(asked.kv_dtype),
-        "--dtype": _unless_auto(asked.dtype),
+        "--kv-cache-dtype": launch.unless_auto(asked.kv_dtype),
+        "--dtype": launch.unless_auto(asked.dtype),
     }
-    return [word for flag, name in formats.items() if name for word in (flag, name)]
+    return [[flag, name] for flag, name in formats.items() if name]
 
 
-def _unless_auto(name: str) -> str | None:
-    return None if name == "auto" else name
+def _budget(kv_budget: tuple[int, ...] | None) -> list[list[str]]:
+    size = launch.one_budget(kv_budget, "vLLM")
+    return [] if size is None else [["--kv-cache-memory-bytes", str(size)]]
 
 
-def _budget(kv_budget: tuple[int, ...] | None) -> list[str]:
-    if kv_budget is None:
-        return []
-    if len(set(kv_budget)) > 1:
-        raise UsageError(
-            "vLLM gives every rank the same memory for its cache.",
-            hint="Give one --kv-budget for all.",
-            location="--emit",
-        )
-    return ["--kv-cache-memory-bytes", str(kv_budget[0])]
-
-
-def _options(plan: Plan, asked: Asked) -> list[str]:
+def _options(plan: Plan, asked: Asked) -> list[list[str]]:
     given = read_options(asked.options)
     raw = unfolded(asked.options)
     if asked.kv_budget is not None:
@@ -126,12 +98,26 @@ def _options(plan: Plan, asked: Asked) -> list[str]:
     if given.get("usage_context", "serve") != "serve":
         for name in ("max_num_seqs", "max_num_batched_tokens"):
             given.setdefault(name, plan.engine.options.get(name))
+    if _is_cut_short(plan):
+        given.setdefault("max_num_batched_tokens", plan.engine.options["max_num_batched_tokens"])
     usual = _usual(plan.engine.version)
-    words: list[str] = []
-    for name, value in given.items():
-        if name not in _NOT_FLAGS and value is not None and value != usual.get(name):
-            words += _flag(name, value)
-    return words
+    return [
+        _flag(name, value)
+        for name, value in given.items()
+        if name not in _NOT_FLAGS and value is not None and value != usual.get(name)
+    ]
+
+
+def _is_cut_short(plan: Plan) -> bool:
+    """Whether a batch has more tokens than its requests can have.
+
+    The length that fits is less than the one that the batch was made for; given that length, a
+    release might fill in a smaller batch than was planned.
+    """
+    batch = plan.engine.options.get("max_num_batched_tokens")
+    requests = plan.engine.options.get("max_num_seqs")
+    length = plan.workload.context
+    return bool(batch and requests and length) and length * requests < batch
 
 
 def _usual(version: str) -> dict[str, Any]:

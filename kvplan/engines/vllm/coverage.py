@@ -11,8 +11,8 @@ from kvplan.engines.vllm.calibration import Measured, RuntimeBand
 from kvplan.engines.vllm.settings import Settings
 from kvplan.models.spec import ModelSpec
 
-# What each input beyond the measured starts adds to the width of every range, for a size once per
-# doubling beyond the largest measured one. A choice, not a fit: nothing was measured there.
+# What each input beyond the measured starts of the release's band adds to the width of every range,
+# for a size once per doubling beyond the largest. A choice, not a fit: nothing was measured there.
 STEP = 0.5
 # A kind of model or device counts as measured from this many starts on.
 LEAST_STARTS = 2
@@ -52,11 +52,13 @@ class Coverage:
 
     Attributes:
         factor: By how much ranges widen; 1: covered.
-        beyond: The inputs that no measured start had, in words.
+        beyond: The inputs that no measured start of the band had, in words.
+        releases: Those of the band.
     """
 
     factor: float
     beyond: tuple[str, ...]
+    releases: str = ""
 
 
 def conditions(
@@ -89,14 +91,27 @@ def device_of(vendor: str, sm: tuple[int, int]) -> str:
     return f"{sm[0]}.{sm[1]}" if vendor in ("nvidia", "custom") else vendor
 
 
-def coverage(
-    start: Conditions, measured: Measured, band: RuntimeBand, version: Version
+def coverage(start: Conditions, band: RuntimeBand, version: Version) -> Coverage:
+    """Whether starts like this one were measured, of releases whose constants are taken."""
+    return covered(start, band.measured, (*_release(band, version),), band.releases)
+
+
+def covered(
+    start: Conditions, measured: Measured, more: tuple[tuple[str, float], ...], releases: str
 ) -> Coverage:
-    """Whether starts like this one were measured."""
-    found = (*_release(band, version), *_device(start, measured), *_shape(start, measured))
+    """What of a start lies beyond what was measured.
+
+    Args:
+        start: The start.
+        measured: What those starts had.
+        more: Inputs that lie beyond for another reason, each with its steps.
+        releases: Of which releases they were.
+    """
+    found = (*more, *_device(start, measured), *_shape(start, measured))
     return Coverage(
         factor=1 + STEP * sum(steps for _, steps in found),
         beyond=tuple(words for words, _ in found),
+        releases=releases,
     )
 
 
@@ -121,7 +136,8 @@ def _shape(start: Conditions, measured: Measured) -> Iterator[tuple[str, float]]
                 max(1.0, log2(value / high)),
             )
         elif value < low:
-            yield f"{_WORDS[name]} {value:,} (measured from {low:,})", 1
+            # Towards nothing there is less to be off by: a step once half as large, and no more.
+            yield f"{_WORDS[name]} {value:,} (measured from {low:,})", min(1.0, log2(low / value))
     for kind in start.kinds:
         if measured.kinds.get(kind, 0) < LEAST_STARTS:
             yield _KINDS[kind], 1

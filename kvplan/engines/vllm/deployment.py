@@ -93,6 +93,11 @@ class VllmDeployment:
         """What of this start no measured one had, in words; nothing where the bytes were given."""
         return self.stages[self.fullest].coverage.beyond if self.stages else ()
 
+    @property
+    def calibrated_on(self) -> str:
+        """Releases of the starts that runtime memory was fitted on; empty where none is planned."""
+        return self.stages[self.fullest].coverage.releases if self.stages else ""
+
     @cached_property
     def left(self) -> int:
         """Bytes of the cache's memory beyond whole blocks, on the rank that has the least.

@@ -68,6 +68,7 @@ def _check(frame: Frame) -> None:
     setup, tp = frame.setup, frame.setup.parallelism.tp
     layers.check_heads(setup.model, tp)
     parallel.check_parallel(setup.model, setup.parallelism, frame.rules)
+    parallel.check_experts(setup.model, _with_experts(frame))
     drafts.check_draft(frame.settings.speculative, setup.draft, tp)
     if setup.draft is not None:
         layers.check_heads(setup.draft, tp)

@@ -13,11 +13,12 @@ from kvplan.engines import occupied, runtime
 from kvplan.engines.base import Version
 from kvplan.engines.runtime import Range
 from kvplan.engines.vllm.activation import Run, activation_lines, fitted, gib_line
-from kvplan.engines.vllm.calibration import Interval, RuntimeBand, measured, nearest, widened
+from kvplan.engines.vllm.calibration import Interval, RuntimeBand, nearest, widened
 from kvplan.engines.vllm.coverage import Coverage, conditions, coverage, device_of
 from kvplan.engines.vllm.graphs import captured
 from kvplan.engines.vllm.history import Rules
 from kvplan.engines.vllm.hosted import corrected
+from kvplan.engines.vllm.runner import estimates_graphs, other_bytes
 from kvplan.engines.vllm.settings import Settings
 from kvplan.engines.vllm.weight_lines import weight_lines
 from kvplan.hardware import DeviceMemory
@@ -64,6 +65,7 @@ class RankMemory:
         requested: The whole budget in bytes.
         available: Bytes left for the cache; may be negative.
         interval: How far a start may be off.
+        other: Bytes more that are left if another sampler runs, which no flag tells.
         coverage: Whether starts like it were measured.
     """
 
@@ -75,6 +77,7 @@ class RankMemory:
     available: int
     interval: Interval
     coverage: Coverage
+    other: int = 0
 
     @property
     def spent(self) -> int:
@@ -104,8 +107,9 @@ class RankMemory:
     @property
     def high(self) -> int:
         """The bytes left at the high end of the range: at most what no fitted memory leaves."""
-        _, more = self.interval.ends(self.fitted)
-        return requested_bytes(self.device.high, self.utilization) - self.spent + more
+        _, more = self.interval.ends(self.fitted - self.other)
+        spent = self.spent - self.other
+        return requested_bytes(self.device.high, self.utilization) - spent + more
 
 
 def _sum(drafts: Iterable[Draft]) -> int:
@@ -138,6 +142,19 @@ def rank_memory(rank: RankInputs) -> RankMemory:
         available=requested - _sum(budget),
         interval=band.interval,
         coverage=covered,
+        other=_other_sampler(rank, budget),
+    )
+
+
+def _other_sampler(rank: RankInputs, budget: Iterable[Draft]) -> int:
+    """What the peak would be smaller by."""
+    other = other_bytes(rank.version, rank.vendor, v0=rank.rules.v0)
+    if other is None:
+        return 0
+    return sum(
+        max(0, line.value() - line.value({"logits_bytes": other}))
+        for line in budget
+        if "logits_bytes" in line.inputs
     )
 
 
@@ -151,7 +168,7 @@ def _calibration(rank: RankInputs) -> tuple[RuntimeBand, Coverage]:
         pp=rank.world // rank.layout.tp,
         device=device_of(rank.vendor, rank.sm),
     )
-    found = coverage(start, measured(), band, rank.version)
+    found = coverage(start, band, rank.version)
     return widened(band, found.factor), found
 
 
@@ -164,6 +181,8 @@ def _profile_run(rank: RankInputs) -> Run:
         context=rank.context,
         compiles=captured(rank.settings) > 0,
         v0=rank.rules.v0,
+        version=rank.version,
+        vendor=rank.vendor,
     )
 
 
@@ -212,7 +231,10 @@ def _graphs(rank: RankInputs, band: RuntimeBand, room_bytes: int) -> tuple[Draft
     if not graphs:
         return ()
     inputs: Mapping[str, int | float] = {"graphs": graphs, "gib": GIB}
-    formula, section = "ceil(graphs * graph_gib * gib)", _section(rank.rules.graphs_in_budget)
+    in_budget = rank.rules.graphs_in_budget and estimates_graphs(
+        rank.model, rank.version, rank.settings.speculative, vendor=rank.vendor
+    )
+    formula, section = "ceil(graphs * graph_gib * gib)", _section(in_budget)
     if section == "outside":
         # Outside the budget they take what capture finds there: a figure fitted on large cards
         # must not call a start impossible that a small one makes every day.

@@ -60,6 +60,33 @@ def _check_dcp(model: ModelSpec, parallel: Parallelism) -> None:
         )
 
 
+def check_experts(model: ModelSpec, parallel: Parallelism) -> None:
+    """Experts that are split over all tensor-parallel ranks of all replicas.
+
+    Source: vllm/model_executor/layers/fused_moe/config.py, FusedMoEConfig (v0.33.0, and layer.py
+    before it); quantization/utils/fp8_utils.py, validate_fp8_block_shape_moe. MXFP4 is padded
+    instead, and formats that pack several elements count theirs differently: both are let through.
+
+    Raises:
+        EngineRefusesError: their width, or its blocks of FP8, don't divide.
+    """
+    ranks = parallel.tp * parallel.dp
+    if ranks == 1 or parallel.ep > 1:
+        return
+    for weight in model.weights:
+        packed = weight.elements is not None or (weight.format and weight.format.bits < 8)
+        if weight.component != "experts" or weight.sharding != "row" or packed:
+            continue
+        width, unit = weight.shape[-1], (weight.format and weight.format.block_columns) or 1
+        if len(weight.shape) > 1 and width % (ranks * unit):
+            parts = f"blocks of {unit} of " if unit > 1 else ""
+            raise EngineRefusesError(
+                f"vLLM refuses to split experts over {ranks} ranks: {parts}their width of {width} "
+                "do not divide by it.",
+                hint="Keep them whole: -o enable_expert_parallel=true.",
+            )
+
+
 def rank_layout(parallel: Parallelism, stage: Stage, index: int, count: int) -> RankLayout:
     """The part of the model on one rank of stage ``index`` of ``count``."""
     return RankLayout(

@@ -327,7 +327,7 @@ def _coverage(deployment: VllmDeployment) -> Iterator[Reason]:
         yield Reason(
             code="runtime_not_calibrated",
             message=(
-                "Runtime memory was fitted on starts without "
+                f"Runtime memory was fitted on starts of vLLM {deployment.calibrated_on} without "
                 f"{', '.join(deployment.uncovered)}; its range is widened."
             ),
             hint="Measure a start on the target machine.",

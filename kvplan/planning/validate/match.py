@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from kvplan.architectures import read_model
 from kvplan.architectures.drafts.own import mtp_draft
 from kvplan.engines.base import Engine, Setup
-from kvplan.errors import KvplanError, NotModelledError, RefusedError
+from kvplan.errors import EngineRefusesError, KvplanError, NotModelledError, RefusedError
 from kvplan.hardware import Fact, GpuSpec
 from kvplan.measurement import Measurement
 from kvplan.models.facts import ModelFacts
@@ -30,6 +30,7 @@ _NO_GPU = GpuSpec(
     torch_total_gib=Fact(value=80, source="no GPU is stated; its memory is not used"),
 )
 _ASSUMED = "_assumed"
+_SPREAD = "enable_expert_parallel"
 
 
 class Finder(Protocol):
@@ -145,12 +146,14 @@ class Matcher:
         if extra(record, "engine_generation") == "V0":
             need(record.engine_version, "engine_version")
         gpu = self._gpu(record)
-        return Start(
-            record=record,
-            engine=engine,
-            model=with_own_cache_scheme(self._model(record), record),
-            gpu=gpu,
-            assumed=_assumed(record, gpu),
+        return _as_far_as_logged(
+            Start(
+                record=record,
+                engine=engine,
+                model=with_own_cache_scheme(self._model(record), record),
+                gpu=gpu,
+                assumed=_assumed(record, gpu),
+            )
         )
 
     def _engine(self, record: Measurement) -> Engine:
@@ -185,6 +188,34 @@ class Matcher:
             except KvplanError as error:
                 raise LackingError(f"unreadable model: {error.message}") from None
         return self._specs[id(facts)][1]
+
+
+def _as_far_as_logged(start: Start) -> Start:
+    """The start with expert parallelism where nothing else lets the engine come as far as its log.
+
+    What splits experts in a way that the engine refuses would not have loaded them.
+    """
+    record = start.record
+    loaded = record.weights_gib or record.available_kv_gib or record.kv_tokens
+    if not start.model.experts or not loaded or extra(record, _SPREAD) is not None:
+        return start
+    spread = replace(
+        start,
+        record=Measurement.model_validate({**record.model_dump(), _SPREAD: True}),
+        assumed=(*start.assumed, _SPREAD),
+    )
+    return spread if _is_refused(start) and not _is_refused(spread) else start
+
+
+def _is_refused(start: Start) -> bool:
+    """Whether the engine rejects the start's flags; what can't be planned it does not."""
+    try:
+        start.engine.prepare(start.pages(start.model, GIB))
+    except EngineRefusesError:
+        return True
+    except (LackingError, KvplanError):
+        return False
+    return False
 
 
 def _count(value: Any) -> int:

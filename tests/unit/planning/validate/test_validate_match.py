@@ -160,3 +160,39 @@ def test_a_model_is_read_once() -> None:
     matcher = Matcher(Shelf())
     first, second = (matcher.match(start(id=name).record) for name in "ab")
     assert first.model is second.model
+
+
+MOE = CONFIG | {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 100,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+SPREAD = "enable_expert_parallel"
+
+
+def test_a_log_that_got_as_far_as_loading_was_not_refused() -> None:
+    """8 ranks do not split 100 columns: experts were whole, whatever the record leaves out."""
+    found = start(Shelf(moe=MOE), model="moe", tp=8)
+    assert SPREAD in found.assumed
+    assert found.memory(found.model).options[SPREAD] is True
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tp": 4},  # 25 columns a rank
+        {"tp": 8, SPREAD: False},  # stated
+        {"tp": 8, "weights_gib": None, "available_kv_gib": None, "kv_tokens": None},
+    ],
+)
+def test_nothing_is_filled_in_where_it_need_not_be(changes: dict[str, Any]) -> None:
+    found = start(Shelf(moe=MOE), model="moe", **changes)
+    assert SPREAD not in found.assumed

@@ -194,3 +194,22 @@ def test_what_the_engine_holds_beside_its_budget_is_no_cause() -> None:
     found = cause((outside,), start(non_torch_gib=1.0).record, 5.0)
     assert found == "no single part"
     assert total((outside,), "budget") == 0
+
+
+def test_several_parts_are_named_the_largest_first() -> None:
+    logged = {"weights_gib": 17.0, "activation_peak_gib": 5.0, "non_torch_gib": 3.0}
+    found = cause(LEDGER, start(**logged).record, 7.5)
+    names = ("activation peak (2.00 GiB predicted", "weights (15.00", "memory past torch's")
+    assert found.startswith("several parts: ")
+    assert sorted(names, key=found.index) == list(names)
+
+
+@pytest.mark.parametrize(("version", "peak"), [("0.26.1", 4.0), ("0.27.0", 5.0), ("0.33.0", 5.0)])
+def test_activation_is_what_the_release_calls_so(version: str, peak: float) -> None:
+    """Buffers of experts and compiling belong to it; the graphs since 0.27."""
+    ledger = (
+        _line("activation_peak", 2), _line("expert_buffers", 1), _line("compilation", 1),
+        _line("cuda_graphs", 1),
+    )  # fmt: skip
+    of = start(engine_version=version, weights_gib=None, activation_peak_gib=9.0)
+    assert f"activation peak: {peak:.2f} GiB predicted" in cause(ledger, of.record, 9 - peak)

@@ -1,0 +1,1 @@
+"""Starts of other engines than vLLM against kvplan, engine by engine."""

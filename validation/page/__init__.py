@@ -1,0 +1,1 @@
+"""The tables of `validation/README.md`; `validation/accuracy.py` puts them there."""
