@@ -18,6 +18,7 @@ from kvplan.models.facts import TensorHeader
 from kvplan.models.ggml_types import GGML_CODES
 from kvplan.sources import files
 from kvplan.sources.gguf_cursor import Cursor, open_cursor
+from kvplan.sources.gguf_vocabulary import Vocabulary
 
 MAX_PAIRS = 65_536
 MAX_TENSORS = 200_000
@@ -59,11 +60,22 @@ def read_header(path: Path) -> GgufHeader:
     """
     size = files.file_size(path)
     with open_cursor(path, size) as cursor:
-        tensor_count, pair_count = _start(cursor)
-        metadata = _metadata(cursor, pair_count)
-        alignment = _alignment(metadata, cursor)
-        tensors, data_bytes = _tensors(cursor, tensor_count, alignment)
-        data_start = -(-cursor.position // alignment) * alignment
+        vocabulary = Vocabulary(cursor)
+        try:
+            return _header(cursor, vocabulary, size)
+        except (InputError, NotModelledError):
+            if not vocabulary.leapt:
+                raise
+    with open_cursor(path, size) as cursor:
+        return _header(cursor, Vocabulary(cursor, leap=False), size)
+
+
+def _header(cursor: Cursor, vocabulary: Vocabulary, size: int) -> GgufHeader:
+    tensor_count, pair_count = _start(cursor)
+    metadata = _metadata(cursor, vocabulary, pair_count)
+    alignment = _alignment(metadata, cursor)
+    tensors, data_bytes = _tensors(cursor, tensor_count, alignment)
+    data_start = -(-cursor.position // alignment) * alignment
     missing = max(0, data_start + data_bytes - size) if tensors else 0
     return GgufHeader(metadata, tensors, missing)
 
@@ -88,21 +100,21 @@ def _start(cursor: Cursor) -> tuple[int, int]:
     return tensor_count, pair_count
 
 
-def _metadata(cursor: Cursor, count: int) -> dict[str, Any]:
+def _metadata(cursor: Cursor, vocabulary: Vocabulary, count: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     for _ in range(count):
         key = cursor.text(LONGEST_KEY)
         if key in metadata:
             raise cursor.damaged(f"has the key {key[:80]!r} twice")
-        metadata[key] = _value(cursor, cursor.number("I"))
+        metadata[key] = _value(cursor, vocabulary, cursor.number("I"))
     return metadata
 
 
-def _value(cursor: Cursor, kind: int) -> Any:
+def _value(cursor: Cursor, vocabulary: Vocabulary, kind: int) -> Any:
     if kind == _STRING:
         return _string(cursor)
     if kind == _ARRAY:
-        return _array(cursor)
+        return _array(cursor, vocabulary)
     code = _SCALARS.get(kind)
     if code is None:
         raise cursor.damaged(f"has a value of the unknown type {kind}")
@@ -117,10 +129,10 @@ def _string(cursor: Cursor) -> str | dict[str, int]:
     return {"bytes": length}
 
 
-def _array(cursor: Cursor) -> tuple[Any, ...] | dict[str, int]:
+def _array(cursor: Cursor, vocabulary: Vocabulary) -> tuple[Any, ...] | dict[str, int]:
     kind, count = cursor.number("I"), cursor.number("Q")
     if kind == _STRING:
-        cursor.skip_strings(count)
+        vocabulary.skip(count)
         return {"length": count}
     code = _SCALARS.get(kind)
     if code is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +12,9 @@ from typing import Any, BinaryIO
 from kvplan.errors import InputError
 from kvplan.sources import files
 
-HEADER_LIMIT = 64 * 2**20  # bytes that are walked through; the largest vocabularies take some 16
+HEADER_LIMIT = 256 * 2**20  # bytes that are gone through; the largest vocabularies take some 16 MiB
 _WINDOW = 2**20
-_BATCH = 64  # strings stepped over at once
-_SHORT = 64  # bytes of a string that is stepped over in a batch: nearly all tokens are shorter
+_LENGTH = struct.Struct("<Q")
 
 
 class Cursor:
@@ -42,6 +40,11 @@ class Cursor:
         """Bytes before the next one."""
         return self._start + self._at
 
+    def move(self, position: int) -> None:
+        """Goes to a byte of the file, back or forth."""
+        self._start, self._window, self._at = position, b"", 0
+        self._file.seek(position)
+
     def take(self, count: int) -> bytes:
         """The next ``count`` bytes: few, as they are held in memory."""
         if self._at + count > len(self._window):
@@ -52,8 +55,8 @@ class Cursor:
 
     def number(self, code: str) -> Any:
         """The next number, by its letter in `struct`."""
-        layout = f"<{code}"
-        (value,) = struct.unpack(layout, self.take(struct.calcsize(layout)))
+        layout = _layout(code)
+        (value,) = layout.unpack(self.take(layout.size))
         return value
 
     def text(self, longest: int) -> str:
@@ -72,26 +75,53 @@ class Cursor:
 
     def skip(self, count: int) -> None:
         """Steps over bytes without reading them."""
-        self._check_there(count)
+        self.check_there(count)
         if self._at + count <= len(self._window):
             self._at += count
-            return
-        self._start = self.position + count
-        self._window, self._at = b"", 0
-        self._file.seek(self._start)
+        else:
+            self.move(self.position + count)
 
     def skip_strings(self, count: int) -> None:
-        """Steps over strings, most of them in batches."""
-        self._check_there(8 * count)
-        batch = _batch()
-        while count >= _BATCH:
-            found = batch.match(self._window, self._at)
-            if found:
-                self._at = found.end()
-            else:  # a long string among them, or the window ends
-                self._skip_singly(_BATCH)
-            count -= _BATCH
-        self._skip_singly(count)
+        """Steps from string to string by their lengths."""
+        self.check_there(8 * count)
+        while count:
+            stepped = self._skip_some(count)
+            if not stepped:  # the window ends within the next length
+                self.skip(self.number("Q"))
+                stepped = 1
+            count -= stepped
+
+    def find(self, texts: tuple[bytes, ...], stop: int) -> int | None:
+        """Where the first of some short texts begins, from here on; the cursor stays behind it.
+
+        Args:
+            texts: Bytes.
+            stop: Position in the file beyond which nothing is looked for.
+
+        Returns:
+            Its position in the file, or None.
+        """
+        longest = max(map(len, texts))
+        while self.position < stop:
+            places = [self._window.find(text, self._at) for text in texts]
+            found = min((place for place in places if place >= 0), default=None)
+            if found is not None:
+                self._at = found + 1
+                return self._start + found
+            self._at = max(self._at, len(self._window) - longest + 1)
+            if self._size - self.position < longest:
+                return None
+            self._fill(longest)
+        return None
+
+    def check_there(self, count: int) -> None:
+        """Whether so many bytes follow.
+
+        Raises:
+            InputError: the file ends before.
+        """
+        if count > self._size - self.position:
+            raise self.damaged(f"ends before its header does: it has {self._size:,} bytes")
 
     def damaged(self, reason: str) -> InputError:
         """The error for a header that can't be right."""
@@ -101,21 +131,30 @@ class Cursor:
             location=self.name,
         )
 
-    def _skip_singly(self, count: int) -> None:
-        for _ in range(count):
-            self.skip(self.number("Q"))
-
-    def _check_there(self, count: int) -> None:
-        if count > self._size - self.position:
-            raise self.damaged(f"ends before its header does: it has {self._size:,} bytes")
+    def _skip_some(self, count: int) -> int:
+        """Steps over strings whose lengths lie in the window; how many."""
+        window, at, length_at = self._window, self._at, _LENGTH.unpack_from
+        done = 0
+        try:
+            # Run for every token: nothing in it but the chain of lengths.
+            for done in range(count):  # noqa: B007 - how many there were when the window ended
+                at += 8 + length_at(window, at)[0]
+            done = count
+        except (struct.error, OverflowError):
+            pass
+        self.skip(at - self._at)
+        return done
 
     def _refill(self, count: int) -> None:
-        self._check_there(count)
-        rest = self._window[self._at :]
-        self._start, self._at = self.position, 0
+        self.check_there(count)
         self._walked += _WINDOW
         if self._walked > HEADER_LIMIT:
             raise files.too_large(self._walked, HEADER_LIMIT, f"{self.name} (header)")
+        self._fill(count)
+
+    def _fill(self, count: int) -> None:
+        rest = self._window[self._at :]
+        self._start, self._at = self.position, 0
         self._window = rest + self._file.read(max(count, _WINDOW) - len(rest))
         if len(self._window) < count:
             raise self.damaged("was cut short while it was read")
@@ -136,12 +175,5 @@ def open_cursor(path: Path, size: int) -> Iterator[Cursor]:
 
 
 @cache
-def _batch() -> re.Pattern[bytes]:
-    """So many short strings in a row: for each length its eight bytes, then that many bytes.
-
-    Possessive, so it never goes back. Several times as fast as a loop over half a million tokens.
-    """
-    strings = b"|".join(
-        re.escape(struct.pack("<Q", length)) + b".{%d}" % length for length in range(_SHORT)
-    )
-    return re.compile(b"(?:%s){%d}+" % (strings, _BATCH), re.DOTALL)
+def _layout(code: str) -> struct.Struct:
+    return struct.Struct(f"<{code}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from kvplan.errors import AmbiguousNameError, InputError, UnknownNameError, UsageError, nearest
@@ -20,6 +21,7 @@ from kvplan.units import GIB, format_bytes, parse_bytes
 SCHEMA = "kvplan.gpu/1"
 _CUSTOM = "custom:"
 _HOST = "cpu:"
+_AUTO = "auto"
 _MOST_GPUS = 128
 _LIST = "`kvplan gpus list` shows all."
 # Names say little beyond this; longer input is a mistake.
@@ -51,13 +53,13 @@ def find_gpu(name: str) -> GpuSpec:
         AmbiguousNameError: several are.
         NoDeviceError: ``auto`` on a machine without a GPU that can be read.
     """
-    if name.strip().casefold() == "auto":
+    if _folded(name) == _AUTO:
         from kvplan.sources.nvml import auto_gpu  # noqa: PLC0415  pynvml is needed only here
 
         return auto_gpu()
-    if name.strip().casefold().startswith(_CUSTOM):
+    if _folded(name).startswith(_CUSTOM):
         return _custom(name.strip()[len(_CUSTOM) :])
-    if name.strip().casefold().startswith(_HOST):
+    if _folded(name).startswith(_HOST):
         return _host(name.strip()[len(_HOST) :])
     folded = fold(name) if len(name) <= _LONGEST_NAME else ""
     if not folded:
@@ -75,8 +77,13 @@ def find_gpu(name: str) -> GpuSpec:
     raise _unknown(name)
 
 
-def find_gpus(names: str) -> tuple[GpuSpec, ...]:
+def find_gpus(names: str, *, whole_machine: bool = False) -> tuple[GpuSpec, ...]:
     """Several devices of one machine: ``RTX 4090 + RTX 3060``, ``RTX 4090 + cpu:64GiB``.
+
+    Args:
+        names: Names, with plus signs between them.
+        whole_machine: ``auto`` is every device that this machine has, unlike ones too, and its
+            host's memory.
 
     Raises:
         KvplanError: see `find_gpu`.
@@ -84,7 +91,29 @@ def find_gpus(names: str) -> tuple[GpuSpec, ...]:
     parts = names.split("+")
     if len(parts) > _MOST_GPUS:
         raise UsageError(f"Those are {len(parts):,} devices.", hint=f"At most {_MOST_GPUS}.")
-    return tuple(map(find_gpu, parts))
+    if not whole_machine:
+        return tuple(map(find_gpu, parts))
+    host_named = any(_folded(part).startswith(_HOST) for part in parts)
+    found = [_every(part, host=not host_named) for part in parts]
+    return tuple(spec for specs in found for spec in specs)
+
+
+def _every(name: str, *, host: bool) -> tuple[GpuSpec, ...]:
+    if _folded(name) != _AUTO:
+        return (find_gpu(name),)
+    from kvplan.sources.nvml import auto_machine  # noqa: PLC0415  pynvml is needed only here
+
+    return auto_machine(host=host)
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
+
+
+@lru_cache(maxsize=32)
+def bundled_gpu(identity: str) -> GpuSpec:
+    """The bundled device of exactly that id; one file is read, and once."""
+    return _read(specs_dir("gpu_specs") / f"{identity}.yaml")
 
 
 def list_gpus() -> tuple[GpuSpec, ...]:
@@ -181,6 +210,17 @@ def _custom(size: str) -> GpuSpec:
         vendor="custom",
         architecture="unknown",
         torch_total_gib=_given(size, "A GPU", _CUSTOM),
+    )
+
+
+def host_of(total_bytes: int, in_use: int, source: str) -> GpuSpec:
+    """The memory of a host that was read."""
+    size = format_bytes(total_bytes).replace(" ", "")
+    return _host(size).model_copy(
+        update={
+            "torch_total_gib": Fact(value=total_bytes / GIB, source=source),
+            "in_use": (in_use,) if in_use else (),
+        }
     )
 
 

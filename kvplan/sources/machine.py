@@ -1,13 +1,16 @@
-"""The GPUs of this machine → one GpuSpec: which one is meant, and what is known of it."""
+"""The GPUs of this machine → GpuSpecs: which are meant, and what is known of them."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kvplan.errors import AmbiguousNameError, NoDeviceError, UsageError
 from kvplan.hardware import DetectedGpu, Fact, GpuSpec, MigInstance, torch_shares
-from kvplan.sources.gpus import find_gpu
+from kvplan.sources.gpus import find_gpu, host_of
 from kvplan.units import GIB, MIB, format_bytes
 
 NAME_ONE = "Name a GPU, like --gpu H100-SXM-80GB; `kvplan gpus list` shows all."
@@ -16,6 +19,9 @@ NAME_ONE = "Name a GPU, like --gpu H100-SXM-80GB; `kvplan gpus list` shows all."
 _SAME_MEMORY = 0.1
 # ECC takes more of a card than drivers differ by.
 _ECC_SHARE = 0.02
+
+_MEMORY_FILE = Path("/proc/meminfo")
+_AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +72,54 @@ def auto_spec(gpus: Sequence[DetectedGpu], cuda_visible_devices: str | None) -> 
         AmbiguousNameError: several unlike devices.
     """
     devices = _visible(gpus, cuda_visible_devices)
-    device = devices[0]
-    if any(other.kind != device.kind for other in devices):
+    if not _alike(devices):
         raise _unlike(devices)
+    return _spec(devices)
+
+
+def auto_specs(
+    gpus: Sequence[DetectedGpu], cuda_visible_devices: str | None
+) -> tuple[GpuSpec, ...]:
+    """One spec for devices that are alike, or else the specs of all in their order.
+
+    Raises:
+        NoDeviceError: nothing visible, or memory unknown.
+    """
+    devices = _visible(gpus, cuda_visible_devices)
+    if _alike(devices):
+        return (_spec(devices),)
+    return tuple(_spec([device]) for device in devices)
+
+
+def host_specs() -> tuple[GpuSpec, ...]:
+    """The host's memory; nothing where the system does not tell it."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return ()
+    if total < GIB:
+        return ()
+    free = _available(_MEMORY_FILE)
+    used = 0 if free is None else max(0, total - free)
+    return (host_of(total, used, "physical memory of this machine, by its operating system"),)
+
+
+def _available(path: Path) -> int | None:
+    """Bytes that programs could still have, where Linux tells."""
+    try:
+        match = _AVAILABLE.search(path.read_text(encoding="ascii", errors="replace"))
+    except OSError:
+        return None
+    return int(match[1]) * 1024 if match else None
+
+
+def _alike(devices: Sequence[Device]) -> bool:
+    return all(device.kind == devices[0].kind for device in devices)
+
+
+def _spec(devices: Sequence[Device]) -> GpuSpec:
+    """Of devices that are alike."""
+    device = devices[0]
     spec = _instance_spec(device, device.instance) if device.instance else _gpu_spec(device.gpu)
     return spec.model_copy(update={"in_use": tuple(each.used_by_others for each in devices)})
 

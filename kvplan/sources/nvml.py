@@ -47,6 +47,21 @@ def auto_gpu() -> GpuSpec:
     return machine.auto_spec(detect(), os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
+def auto_machine(*, host: bool) -> tuple[GpuSpec, ...]:
+    """This machine's GPUs, also unlike ones, each as `auto_gpu` reads it.
+
+    GPUs that are alike are one spec, in use as each of them is.
+
+    Args:
+        host: Whether the host's memory is wanted too.
+
+    Raises:
+        NoDeviceError: see `auto_gpu`.
+    """
+    gpus = machine.auto_specs(detect(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return (*gpus, *(machine.host_specs() if host else ()))
+
+
 @contextmanager
 def _driver() -> Iterator[Any]:
     import pynvml  # noqa: PLC0415  needed only where a GPU is read

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from kvplan.engines.llamacpp import compute
 from kvplan.engines.llamacpp.caches import LayerStore
@@ -16,6 +17,9 @@ from kvplan.engines.llamacpp.settings import Settings
 from kvplan.engines.llamacpp.weights import LoadedWeights, Part
 from kvplan.formula import compile_formula
 from kvplan.models.spec import ModelSpec
+
+End = Literal["likely", "low", "high"]
+"""Of the room for caches: what is likely, or the ends of its range."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Load:
         taken = self.device.runtime[0] + self.device.in_use
         return self.weight_bytes + self.compute_bytes + taken
 
-    def room(self, end: str = "likely") -> int | None:
+    def room(self, end: End = "likely") -> int | None:
         """Bytes for the caches: ``likely``, or at the ``low`` or ``high`` end."""
         if self.budget is not None:
             return self.budget
@@ -149,11 +153,23 @@ class Allocation:
         """Whether it fits on each device, by the likely figures."""
         return all(load.left is None or load.left >= 0 for load in self.loads)
 
-    @cached_property
+    def fits_at(self, end: End) -> bool:
+        """Whether it does with every range at one end: at the low end there is least room."""
+        if end == "likely":
+            return self.fits
+        rooms = [(load.room(end), load.cache_bytes) for load in self.loads]
+        return all(room is None or room >= held for room, held in rooms)
+
+    @property
     def surely_fits(self) -> bool:
         """Whether it does with every range at its worse end."""
-        rooms = [(load.room("low"), load.cache_bytes) for load in self.loads]
-        return all(room is None or room >= held for room, held in rooms)
+        return self.fits_at("low")
+
+    @property
+    def on_unknown_host(self) -> bool:
+        """Whether layers, experts or caches lie on a host whose memory nobody stated."""
+        host = self.loads[-1]
+        return host.left is None and bool(host.layers or host.cache_bytes or self.experts_on_host)
 
     @cached_property
     def fullest(self) -> Load:
@@ -180,11 +196,12 @@ def allocate(
 ) -> Allocation:
     """Lays out one start."""
     on = body.weights.on_devices(placement, experts_on_host)
-    partial = bool(experts_on_host) or placement.on_gpus <= body.file_layers
+    gpus = bool(machine.gpus)
+    partial = gpus and (bool(experts_on_host) or placement.on_gpus <= body.file_layers)
     loads: list[Load] = []
     for index, device in enumerate(machine.devices):
         number = HOST if device is machine.host else index
-        low, high = compute.spread(device.backend, partial=partial and bool(machine.gpus))
+        low, high = compute.spread(device.backend, partial=partial, beside_gpus=gpus)
         loads.append(
             Load(
                 device=device,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from kvplan.engines.base import Answer
 from kvplan.engines.llamacpp import context as contexts
 from kvplan.engines.llamacpp import reasons
-from kvplan.engines.llamacpp.allocation import Allocation, Load
+from kvplan.engines.llamacpp.allocation import Allocation, End, Load
 from kvplan.engines.llamacpp.caches import LayerStore
 from kvplan.engines.llamacpp.context import Context, context_of
 from kvplan.engines.llamacpp.ledgers import alike, ledger_of
+from kvplan.engines.llamacpp.shortages import Asked
 from kvplan.plan import (
     CacheGroup,
     Capacity,
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
 BLOCK = contexts.STEP
 """Cells that a context grows by: llama.cpp has no smaller unit, and no pages."""
 
+_ENDS: tuple[End, End] = ("low", "high")
+
 
 def build(deployment: LlamaCppDeployment, context: int, concurrency: int | None) -> Answer:
     """The full answer for ``concurrency`` requests of ``context`` tokens."""
-    sequences = deployment.sequences(concurrency)
+    sequences = deployment.slots(context, concurrency)
     asked, context = context, deployment.length(context, sequences)
     start = deployment.allocation(deployment.requested(context, sequences), sequences)
     fullest = start.fullest
@@ -41,7 +44,7 @@ def build(deployment: LlamaCppDeployment, context: int, concurrency: int | None)
         reasons=reasons.collect(
             deployment,
             start,
-            reasons.Asked(context=asked, concurrency=concurrency),
+            Asked(context=asked, concurrency=concurrency),
             verdict=verdict,
             capacity=capacity,
         ),
@@ -96,11 +99,11 @@ def _kv(deployment: LlamaCppDeployment, load: Load, context: int) -> KvPart:
 
 
 def _capacity(deployment: LlamaCppDeployment, start: Allocation, context: int) -> Capacity:
-    figures = deployment.figures(context)
-    stores = _stores(start.fullest)
-    tokens = figures.tokens
-    if deployment.settings.n_ctx is not None or deployment.settings.kv_unified:
-        tokens = start.context.n_ctx if start.fits else 0
+    """What the start holds, or the memory where nobody says how many slots there are."""
+    stores, sequences = _stores(start.fullest), start.context.sequences
+    held = deployment.held(context, sequences)
+    tokens = deployment.tokens(start, context, held)
+    low, high = (_at_end(deployment, start, context, end) for end in _ENDS)
     one = _one(deployment, context)
     return Capacity(
         blocks=tokens // BLOCK,
@@ -108,12 +111,22 @@ def _capacity(deployment: LlamaCppDeployment, start: Allocation, context: int) -
         bytes_per_block=BLOCK * sum(s.k_row + s.v_row for s in stores if s.window is None),
         groups=tuple(_group(group, one, deployment) for group in alike(deployment.body.stores)),
         tokens=tokens,
-        tokens_low=None,
-        tokens_high=None,
+        tokens_low=low,
+        tokens_high=high,
         max_concurrency=tokens / context,
-        max_context=_longest(deployment, start, figures.max_context),
-        requests=deployment.held(context) * deployment.setup.parallelism.dp,
+        max_context=_longest(deployment, start, deployment.longest_context()),
+        requests=held * deployment.setup.parallelism.dp,
     )
+
+
+def _at_end(
+    deployment: LlamaCppDeployment, start: Allocation, context: int, end: End
+) -> int | None:
+    """Tokens at one end of what the memory may hold; None where the start says how many."""
+    if not deployment.open_ended or deployment.setup.kv_budget is not None:
+        return None
+    held = deployment.held(context, start.context.sequences, end)
+    return deployment.tokens(start, context, held)
 
 
 def _longest(deployment: LlamaCppDeployment, start: Allocation, alone: int) -> int:

@@ -5,11 +5,11 @@ Source: ggml-org/llama.cpp@0c1e57098 common/arg.cpp.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
+from kvplan.engines import launch
+from kvplan.engines.launch import Asked, Start
 from kvplan.engines.llamacpp.options import read_options
 from kvplan.engines.llamacpp.settings import N_BATCH, N_UBATCH
 from kvplan.errors import UsageError
@@ -23,7 +23,6 @@ _UNLESS: tuple[tuple[str, str, Any], ...] = (
     ("-b", "n_batch", N_BATCH),
 )
 _AS_GIVEN = (
-    ("-md", "model_draft"),
     ("--spec-type", "spec_type"),
     ("--spec-draft-n-max", "spec_draft_n_max"),
     ("-ctkd", "cache_type_k_draft"),
@@ -39,18 +38,18 @@ _SWITCHES = (
 )
 
 
-def emit(plan: Plan, *, model: str, options: Mapping[str, Any]) -> str:
+def emit(plan: Plan, asked: Asked) -> str:
     """The command line, quoted for a POSIX shell.
-
-    Args:
-        plan: A plan under llama.cpp.
-        model: The reference, as it was written.
-        options: llama.cpp's own names and values, as they were given.
 
     Raises:
         UsageError: llama-server has no flags for what was planned.
     """
-    given = read_options(options)
+    return start(plan, asked).line()
+
+
+def start(plan: Plan, asked: Asked) -> Start:
+    """The command; see `emit`."""
+    given = read_options(asked.options)
     for name in _NO_FLAGS:
         if name in given:
             raise UsageError(
@@ -59,7 +58,7 @@ def emit(plan: Plan, *, model: str, options: Mapping[str, Any]) -> str:
                 location="--emit",
             )
     chosen = plan.engine.options
-    words = ["llama-server", "-m", _file(plan, model)]
+    words = ["llama-server", "-m", launch.gguf_file(plan, asked, "llama-server")]
     words += ["-c", str(chosen["n_ctx"]), "-np", str(chosen["n_seq_max"])]
     words += ["-ngl", _layers(plan)]
     words += _split(given)
@@ -69,22 +68,10 @@ def emit(plan: Plan, *, model: str, options: Mapping[str, Any]) -> str:
     words += ["-fa", "on" if chosen["flash_attn"] else "off"] if "flash_attn" in given else []
     words += [flag for flag, name in _SWITCHES if chosen.get(name)]
     words += _experts(plan)
+    words += ["-md", launch.gguf_name(given["model_draft"])] if "model_draft" in given else []
     for flag, name in _AS_GIVEN:
         words += [flag, str(given[name])] if name in given else []
-    return shlex.join(words)
-
-
-def _file(plan: Plan, model: str) -> str:
-    """The file; of a model on the Hub the name that its GGUF file would have."""
-    if model in ("-", "/dev/stdin"):
-        raise UsageError(
-            "A model on standard input has no name that llama-server could load.",
-            hint="Give a GGUF file or a Hub id.",
-            location="--emit",
-        )
-    if model.lower().endswith(".gguf"):
-        return model
-    return f"{PurePath(plan.model.id).name}.gguf"
+    return Start(tuple(words))
 
 
 def _layers(plan: Plan) -> str:

@@ -3,7 +3,7 @@
 Two moments are large: attention, with its mask (without flash attention also its scores), and the
 logits. GPUs that work in turns keep their inputs four times. A host that computes no layer only
 hands inputs on. Compared with llama.cpp's own planner (ggml-org/llama.cpp@0c1e57098: 1,117 buffers
-of its CPU backend, 1,612 of devices) and with 17 GPU buffers of public start-up logs.
+of its CPU backend, 1,612 of devices) and with buffers that public start-up logs print.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from kvplan.models.spec import ModelSpec
 
 SOURCE = (
     "model of two moments beside n=2,729 buffers of llama.cpp's own planner at 0c1e57098 (median "
-    "of observed / predicted 1.0, range 0.4-1.6) and n=17 GPU buffers of public logs (0.8-1.7; "
-    "1.9-4.2 with layers or experts on the host)"
+    "of observed / predicted 1.0, range 0.4-1.6) and public logs: n=13 GPU buffers with all layers "
+    "on the GPUs (CUDA 10, ROCm 2, Metal 1: 0.89-1.11), n=3 with experts on the host (1.5-4.2), "
+    "n=12 of hosts beside GPUs (0.25-1.63); no Vulkan log states its batch"
 )
 FORMULA = (
     "ceil(spread * (max(4 * n_outputs * vocab + 4 * n_ubatch * hidden, "
@@ -31,12 +32,14 @@ HANDED_ON = "ceil(spread * 4 * n_ubatch * (1 + copies) * (cells + hidden))"
 
 # src/llama-context.cpp: ggml_backend_sched with GGML_SCHED_MAX_COPIES 4.
 _MORE_COPIES = 3
-# Observed over predicted; with layers or experts on the host, buffers for them come on top.
+# Observed over predicted, wider than what logs show: they are few. With layers or experts on the
+# host, buffers for them come on top.
 _SPREAD: Mapping[Backend, tuple[float, float]] = {
     "cpu": (0.4, 1.6),
     "gpu": (0.6, 1.75),
     "metal": (0.6, 2.0),
 }
+_HOST_BESIDE_GPUS = (0.25, 2.0)
 _PARTIAL_HIGH = 5.0
 
 
@@ -75,9 +78,15 @@ def compute_inputs(
     }
 
 
-def spread(backend: Backend, *, partial: bool) -> tuple[float, float]:
-    """What the buffer may be off by, low and high."""
-    low, high = _SPREAD[backend]
+def spread(backend: Backend, *, partial: bool, beside_gpus: bool) -> tuple[float, float]:
+    """What the buffer may be off by, low and high.
+
+    Args:
+        backend: Where it lies.
+        partial: Whether GPUs compute one part of the model and the host another.
+        beside_gpus: Whether there are GPUs in the machine.
+    """
+    low, high = _HOST_BESIDE_GPUS if backend == "cpu" and beside_gpus else _SPREAD[backend]
     return low, max(high, _PARTIAL_HIGH) if partial else high
 
 

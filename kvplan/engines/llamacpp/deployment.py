@@ -9,7 +9,7 @@ from functools import cached_property
 from kvplan.engines.base import Answer, Figures, PoolUnits, ReplicaPools, Setup
 from kvplan.engines.llamacpp import answer as answers
 from kvplan.engines.llamacpp import fit
-from kvplan.engines.llamacpp.allocation import Allocation, Body, allocate
+from kvplan.engines.llamacpp.allocation import Allocation, Body, End, allocate
 from kvplan.engines.llamacpp.context import Context, context_of
 from kvplan.engines.llamacpp.devices import Machine
 from kvplan.engines.llamacpp.fit import Choice
@@ -40,13 +40,24 @@ class LlamaCppDeployment:
         default_factory=dict, compare=False, repr=False
     )
 
-    def sequences(self, concurrency: int | None) -> int:
-        """Sequences of one server: as given, as many as are asked of a replica, or one."""
+    def slots(self, context: int, concurrency: int | None) -> int:
+        """Sequences of one server.
+
+        As given; as many as are asked of a replica; as many of ``context`` tokens, if anyone asked
+        for a length, as a given n_ctx has room for; or one.
+        """
         if self.settings.n_seq_max is not None:
             return self.settings.n_seq_max
-        if concurrency is None:
+        if concurrency is not None:
+            return min(MAX_SEQUENCES, -(-concurrency // self.setup.parallelism.dp))
+        if self.settings.n_ctx is None or context == self.setup.model.max_context:
             return 1
-        return min(MAX_SEQUENCES, -(-concurrency // self.setup.parallelism.dp))
+        return min(MAX_SEQUENCES, max(1, self.requested(context, 1) // context))
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether nobody says how many slots there are, so that memory limits them."""
+        return self.settings.n_seq_max is None and self.settings.n_ctx is None
 
     def requested(self, context: int, sequences: int) -> int:
         """Cells that the server is started with: n_ctx, or enough for all sequences."""
@@ -151,7 +162,7 @@ class LlamaCppDeployment:
 
     def longest_context(self) -> int:
         """The longest request that a start of so many sequences holds; 0: none."""
-        sequences = self.sequences(None)
+        sequences = self.settings.n_seq_max or 1
         start = self.allocation(self.requested(self.limit, sequences), sequences)
         if start.fits:
             return min(self.limit, start.context.n_ctx_seq)
@@ -159,34 +170,51 @@ class LlamaCppDeployment:
             self.limit, lambda context: self.allocation(context * sequences, sequences).fits
         )
 
-    def held(self, context: int) -> int:
-        """Requests of ``context`` tokens that one server holds at once."""
-        given = self.settings.n_seq_max
-        if given is None:
-            return largest(MAX_SEQUENCES, lambda count: self._holds(context, count))
-        start = self.allocation(self.requested(context, given), given)
-        if not start.fits:
+    def held(self, context: int, sequences: int, end: End = "likely") -> int:
+        """Requests of ``context`` tokens that one server holds at once.
+
+        Args:
+            context: Tokens.
+            sequences: Slots of the start, which count where they or n_ctx are given, or where a
+                host whose memory nobody stated has to take a part.
+            end: Of the ranges of what is not exact.
+        """
+        if not self.open_ended:
+            return self._served(context, sequences, end)
+        return max(self._served(context, sequences, end), self._most(context, end))
+
+    def _most(self, context: int, end: End) -> int:
+        """Slots that the memory holds, as far as it is known."""
+        return largest(
+            MAX_SEQUENCES,
+            lambda count: (
+                self._served(context, count, end) >= count
+                and not self.allocation(self.requested(context, count), count).on_unknown_host
+            ),
+        )
+
+    def _served(self, context: int, sequences: int, end: End) -> int:
+        """Requests that a start of so many slots holds; 0 where it does not fit."""
+        start = self.allocation(self.requested(context, sequences), sequences)
+        if not start.fits_at(end):
             return 0
         if self.settings.kv_unified:
-            return min(given, start.context.n_ctx // context)
-        return given if start.context.n_ctx_seq >= context else 0
+            return min(sequences, start.context.n_ctx // context)
+        return sequences if start.context.n_ctx_seq >= context else 0
 
-    def _holds(self, context: int, count: int) -> bool:
-        start = self.allocation(self.requested(context, count), count)
-        share = (
-            start.context.n_ctx // count if self.settings.kv_unified else start.context.n_ctx_seq
-        )
-        return start.fits and share >= context
+    def tokens(self, start: Allocation, context: int, held: int) -> int:
+        """Cells of a start with so many requests: what n_ctx is, or would have to be."""
+        if self.open_ended:
+            return self.context(self.requested(context, held), held).n_ctx if held else 0
+        return start.context.n_ctx if start.fits else 0
 
     def figures(self, context: int) -> Figures:
         """Capacity for requests of ``context`` tokens."""
-        sequences = self.sequences(None)
+        sequences = self.slots(context, None)
         context = self.length(context, sequences)
-        held = self.held(context)
         start = self.allocation(self.requested(context, sequences), sequences)
-        tokens = max(held, sequences if start.fits else 0) * start.context.n_ctx_seq
-        if self.settings.n_ctx is not None or self.settings.kv_unified:
-            tokens = start.context.n_ctx if start.fits else 0
+        held = self.held(context, sequences)
+        tokens = self.tokens(start, context, held)
         return Figures(
             blocks=tokens // answers.BLOCK,
             tokens=tokens,
@@ -202,12 +230,13 @@ class LlamaCppDeployment:
 
     def pools(self, context: int) -> ReplicaPools:
         """Cells that all sequences share, or else a slot of its own for each."""
-        held = self.held(self.length(context, self.sequences(None)))
-        count, unit = held, "slot"
+        slots = self.slots(context, None)
+        context = self.length(context, slots)
+        held = count = self.held(context, slots)
+        unit = "slot"
         if self.settings.kv_unified:
-            given = self.sequences(None) if self.settings.n_ctx is not None else held
-            start = self.allocation(self.requested(context, max(1, given)), max(1, given))
-            count, unit = (start.context.n_ctx if start.fits else 0), "cell"
+            start = self.allocation(self.requested(context, slots), slots)
+            count, unit = self.tokens(start, context, held), "cell"
         return ReplicaPools(
             pools=(PoolUnits("kv", unit, count),),
             sequences=self.settings.n_seq_max or held,

@@ -75,13 +75,17 @@ class Machine:
 
     @property
     def busiest(self) -> Device:
-        """The device of which other programs hold most."""
-        return max(self.devices, key=lambda device: device.in_use)
+        """The GPU of which other programs hold most; the host where they hold nothing of GPUs."""
+        gpu = max(self.gpus, key=lambda device: device.in_use, default=self.host)
+        return gpu if gpu.in_use else self.host
 
     @property
     def idle(self) -> Machine:
-        """The same machine if nobody else used its GPUs."""
-        return replace(self, gpus=tuple(replace(gpu, in_use=0) for gpu in self.gpus))
+        """The same machine if nobody else used it."""
+        return Machine(
+            gpus=tuple(replace(gpu, in_use=0) for gpu in self.gpus),
+            host=replace(self.host, in_use=0),
+        )
 
 
 def machine_of(setup: Setup, shares: tuple[float, ...]) -> Machine:
@@ -174,4 +178,6 @@ def _gpu(index: int, spec: GpuSpec, in_use: int) -> Device:
 
 
 def _host(spec: GpuSpec | None) -> Device:
-    return Device("CPU", spec.id if spec else "host", "cpu", device_memory(spec) if spec else None)
+    if spec is None:
+        return Device("CPU", "host", "cpu", None)
+    return Device("CPU", spec.id, "cpu", device_memory(spec), in_use=max(spec.in_use, default=0))

@@ -1,33 +1,30 @@
-"""Why llama.cpp would not start, what ``--fit`` would do, and what a reader has to know."""
+"""All that a plan under llama.cpp has to say: why it would not start, and what limits trust."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kvplan.engines import occupied
 from kvplan.engines.llamacpp import families, history
-from kvplan.engines.llamacpp.allocation import Allocation, Load
+from kvplan.engines.llamacpp.allocation import Allocation
 from kvplan.engines.llamacpp.context import STEP
 from kvplan.engines.llamacpp.devices import named_gpus
-from kvplan.engines.llamacpp.fit import Choice, shrunk_context
+from kvplan.engines.llamacpp.fit import Choice
+from kvplan.engines.llamacpp.shortages import (
+    Asked,
+    choice_text,
+    in_use,
+    named,
+    too_little,
+    too_many,
+)
 from kvplan.engines.llamacpp.wording import OWN
 from kvplan.models.caches import ChunkedCache, WindowCache
-from kvplan.models.ggml_types import GGML_TYPES
 from kvplan.plan import Capacity, Reason, Verdict
 from kvplan.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from kvplan.engines.llamacpp.deployment import LlamaCppDeployment
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The load that was asked for."""
-
-    context: int
-    concurrency: int | None
 
 
 def collect(
@@ -41,155 +38,22 @@ def collect(
     """Causes of a refusal first, then what limits trust in the numbers."""
     found: list[Reason] = []
     if not start.fits:
-        found += _too_little(deployment, start)
+        found += too_little(deployment, start)
     elif verdict == "does_not_fit":
-        found += _too_many(deployment, start, asked, capacity)
+        found += too_many(deployment, start, asked, capacity)
     if verdict == "does_not_fit":
-        found += _in_use(deployment, asked)
+        found += in_use(deployment, asked)
     found += _uncertain(start)
     found += _context(deployment, start, asked)
     found += _gpus(deployment)
     found += _layers(deployment, start)
+    found += _hosts(start)
+    found += _elsewhere(start)
     found += _margin(deployment, start)
     found += deployment.wording.notes
     found += _model(deployment)
     found += _coverage(deployment)
     return tuple(found)
-
-
-def _too_little(deployment: LlamaCppDeployment, start: Allocation) -> Iterator[Reason]:
-    short = min(
-        (load for load in start.loads if load.left is not None), key=lambda load: load.left or 0
-    )
-    missing = -(short.left or 0)
-    parts = (
-        f"{format_bytes(short.cache_bytes)} of KV cache"
-        if short.budget is not None
-        else f"weights ({format_bytes(short.weight_bytes)}), KV cache and states "
-        f"({format_bytes(short.cache_bytes)}) and compute buffers "
-        f"({format_bytes(short.compute_bytes)})"
-    )
-    yield Reason(
-        code="device_full",
-        message=(
-            f"{_place(short)} has too little for {parts}: {format_bytes(missing)} are missing."
-        ),
-        hint=_smaller(deployment, short),
-    )
-    yield from _fit(deployment, start)
-
-
-def _in_use(deployment: LlamaCppDeployment, asked: Asked) -> Iterator[Reason]:
-    """Where an idle machine would hold what was asked for."""
-    if deployment.setup.kv_budget is not None:
-        return
-    busiest = deployment.machine.busiest
-    yield from occupied.blame(
-        busiest.in_use,
-        deployment.idle,
-        context=asked.context,
-        concurrency=asked.concurrency,
-        card=f"{busiest.name} ({busiest.id})",
-    )
-
-
-def _place(load: Load) -> str:
-    return "The host" if load.device.backend == "cpu" else f"{load.device.name} ({load.device.id})"
-
-
-def _smaller(deployment: LlamaCppDeployment, short: Load) -> str:
-    ways = []
-    types = (deployment.settings.cache_type_k, deployment.settings.cache_type_v)
-    if all(GGML_TYPES[name].block == 1 for name in types) and short.cache_bytes:
-        ways.append(deployment.wording.cache_type)
-    if deployment.settings.n_ctx is None:
-        ways.append("a shorter --context")
-    else:
-        ways.append(f"a smaller {deployment.wording.context}")
-    ways.append("a smaller file (--weights gguf:Q4_K_M)")
-    return f"Try {', '.join(ways)}, or more memory."
-
-
-def _fit(deployment: LlamaCppDeployment, start: Allocation) -> Iterator[Reason]:
-    """What llama-server does by itself where n_gpu_layers is left to it."""
-    free_to_choose = deployment.settings.n_gpu_layers == "all" and deployment.machine.gpus
-    if not (free_to_choose and deployment.rules.fit) or deployment.setup.kv_budget is not None:
-        return
-    context = start.context
-    choice = deployment.fitted(context.n_ctx, context.sequences)
-    chosen = deployment.allocation(context.n_ctx, context.sequences, choice)
-    yield Reason(
-        code="fit_choice",
-        message=(
-            f"Left to itself (--fit) llama.cpp would start with {_choice(deployment, choice)}: "
-            f"{format_bytes(chosen.loads[-1].weight_bytes)} of weights and "
-            f"{format_bytes(chosen.loads[-1].cache_bytes)} of cache on the host, and far slower."
-        ),
-        hint="-o n_gpu_layers=auto plans that.",
-    )
-    if deployment.settings.n_ctx is None:
-        yield _shrunk(deployment, context.sequences)
-
-
-def _choice(deployment: LlamaCppDeployment, choice: Choice) -> str:
-    layers = deployment.body.file_layers + 1
-    kept = f"{choice.n_gpu_layers} of {layers} layers on the GPUs"
-    if choice.experts_on_host:
-        kept += f", the experts of {len(choice.experts_on_host)} layers on the host"
-    return kept
-
-
-def _shrunk(deployment: LlamaCppDeployment, sequences: int) -> Reason:
-    """Without -c it shortens the context before it moves layers."""
-    everything = Choice(deployment.body.file_layers + 1, ())
-    streams = 1 if deployment.settings.kv_unified else sequences
-    gpus = deployment.machine.gpus
-
-    def used(context: int) -> int:
-        start = deployment.allocation(context, sequences, everything)
-        return sum(
-            gpu.weight_bytes + gpu.cache_bytes + gpu.compute_bytes for gpu in start.loads[:-1]
-        )
-
-    longest = (deployment.setup.model.max_context or deployment.limit) * streams
-    target = sum(gpu.free for gpu in gpus) - len(gpus) * deployment.settings.fit_target_bytes
-    shrunk = shrunk_context(used, most=longest, streams=streams, target=target)
-    return Reason(
-        code="fit_context",
-        message=(
-            f"Without -c it would first shorten the context to about {format_count(shrunk)} cells."
-        ),
-    )
-
-
-def _too_many(
-    deployment: LlamaCppDeployment, start: Allocation, asked: Asked, capacity: Capacity
-) -> Iterator[Reason]:
-    concurrency = format_count(asked.concurrency or 1)
-    if deployment.settings.n_seq_max is not None or deployment.settings.n_ctx is not None:
-        yield Reason(
-            code="slots_full",
-            message=(
-                f"{_counted(start.context.sequences, 'slot')} with "
-                f"{_counted(start.context.n_ctx, 'cell')} in all hold "
-                f"{_counted(capacity.requests, 'request')}; {concurrency} were asked for."
-            ),
-            hint=(
-                f"Raise {deployment.wording.sequences} (and {deployment.wording.context}, where it "
-                "counts the cells of all)."
-            ),
-        )
-        return
-    yield Reason(
-        code="too_many_sequences",
-        message=f"One llama.cpp server holds at most {format_count(start.context.sequences)} "
-        f"sequences; {concurrency} were asked for.",
-        hint="Start several servers: --dp.",
-    )
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{format_count(count)} {thing}{'' if count == 1 else 's'}"
 
 
 def _uncertain(start: Allocation) -> Iterator[Reason]:
@@ -259,11 +123,40 @@ def _layers(deployment: LlamaCppDeployment, start: Allocation) -> Iterator[Reaso
         yield Reason(
             code="layers_on_host",
             message=(
-                f"Planned with {_choice(deployment, choice)}. The host holds "
+                f"Planned with {choice_text(deployment, choice)}. The host holds "
                 f"{format_bytes(host.weight_bytes + host.cache_bytes)}, and every token waits for "
                 "it. Compute buffers are larger then, and their range is wide."
             ),
         )
+
+
+def _hosts(start: Allocation) -> Iterator[Reason]:
+    if start.on_unknown_host:
+        host = start.loads[-1]
+        yield Reason(
+            code="host_memory_not_stated",
+            message=(
+                "The host's memory is not stated: that it has room for "
+                f"{format_bytes(host.weight_bytes + host.cache_bytes)} is taken for granted, for "
+                "more requests it is not."
+            ),
+            hint="Add it to the devices: + cpu:64GiB.",
+        )
+
+
+def _elsewhere(start: Allocation) -> Iterator[Reason]:
+    """The ledger is that of one device, and none of the cache may lie on it."""
+    holders = [load for load in start.loads if load.cache_bytes]
+    if not holders or start.fullest.cache_bytes:
+        return
+    where = ", ".join(f"{format_bytes(load.cache_bytes)} on {named(load)}" for load in holders)
+    yield Reason(
+        code="cache_elsewhere",
+        message=(
+            f"No cache lies on {named(start.fullest)}, the fullest device, whose ledger this is: "
+            f"{where}."
+        ),
+    )
 
 
 def _margin(deployment: LlamaCppDeployment, start: Allocation) -> Iterator[Reason]:

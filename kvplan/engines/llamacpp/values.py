@@ -16,12 +16,12 @@ _ON, _OFF = ("on", "enabled", "true", "1"), ("off", "disabled", "false", "0")
 CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
 
 
-def integer(name: str, value: Any, least: int, most: int = _MOST) -> int:
-    """A whole number in a range."""
+def integer(name: str, value: Any, least: int, most: int = _MOST, *, usual: int = 4) -> int:
+    """A whole number in a range; ``usual`` is one for the hint."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise UsageError(
             f"{name} is a whole number from {least:,} to {most:,}, not {shown(value)}.",
-            hint=f"Write -o {name}=4, or leave it out for llama.cpp's own default.",
+            hint=f"Write -o {name}={usual}, or leave it out for the default.",
         )
     return value
 
@@ -38,7 +38,7 @@ def amount(name: str, value: Any) -> int:
 
 def tokens(name: str, value: Any) -> int:
     """A number of tokens; 0 is the model's own maximum."""
-    return integer(name, value, 0, MAX_TOKENS)
+    return integer(name, value, 0, MAX_TOKENS, usual=32_768)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -56,6 +56,10 @@ def flag(name: str, value: Any) -> bool:
 def attention(name: str, value: Any) -> bool | None:
     """Flash attention: on, off, or None for auto."""
     word = str(value).casefold() if isinstance(value, str | int) else ""
+    if word not in (*_ON, *_OFF, "auto", "-1"):
+        raise UsageError(
+            f"{name} is on, off or auto, not {shown(value)}.", hint=f"Write -o {name}=on."
+        )
     return None if word in ("auto", "-1") else flag(name, value)
 
 
@@ -74,7 +78,14 @@ def layers(name: str, value: Any) -> int | str:
     """A number of layers, ``all``, or ``auto``."""
     if value in ("auto", -1):
         return "auto"
-    return "all" if value in ("all", -2) else amount(name, value)
+    if value in ("all", -2):
+        return "all"
+    if isinstance(value, str):
+        raise UsageError(
+            f"{name} is a number of layers, all or auto, not {shown(value)}.",
+            hint=f"Write -o {name}=auto for what --fit chooses.",
+        )
+    return amount(name, value)
 
 
 def proportions(name: str, value: Any) -> tuple[float, ...]:
