@@ -115,22 +115,28 @@ class SglangDeployment:
         """The longest request that one group takes, at most the model's own maximum."""
         return sizes.longest(self.sizing, self.sizes, self.limit)
 
+    @property
+    def comes_up(self) -> bool:
+        """Whether the server lives to serve: ranks alike, and what is beside the pools paid for."""
+        return not self.uneven and (self.slack_left is None or self.slack_left >= 0)
+
     def requests(self, found: Sizes, context: int) -> int:
-        """Whole requests over the deployment."""
+        """Whole requests over the deployment; none where the server does not come up."""
+        if not self.comes_up:
+            return 0
         held = sizes.held(self.sizing, found, context)
         return held * self.frame.settings.dp_size * self.parallelism.dp
 
     def figures(self, context: int) -> Figures:
         """Capacity for requests of ``context`` tokens."""
         longest = self.longest_context()
-        room = self.slack_left is None or self.slack_left >= 0
         return Figures(
             blocks=self.sizes.tokens // self.frame.page,
             tokens=self.sizes.tokens,
             max_concurrency=sizes.concurrency(self.sizing, self.sizes, context),
             max_context=longest,
             requests=self.requests(self.sizes, context),
-            starts=longest >= context and room and not self.uneven,
+            starts=longest >= context and self.comes_up,
         )
 
     def answer(self, context: int, concurrency: int | None) -> Answer:

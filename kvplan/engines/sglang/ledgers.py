@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kvplan.engines.sglang.memory import SOURCE, STATIC, RankMemory
 from kvplan.engines.sglang.sizes import Sizes, solve
-from kvplan.engines.sglang.weights import identifier
+from kvplan.engines.weight_drafts import identifier
 from kvplan.ledger import Draft, LedgerLine
 
 if TYPE_CHECKING:

@@ -136,7 +136,7 @@ def _gib_line(name: str, section: Section, fitted: runtime.Range, source: str) -
 
 
 def _context() -> Draft:
-    return _gib_line("cuda_context", "outside", runtime.CUDA_CONTEXT_GIB, runtime.OUTSIDE_SOURCE)
+    return _gib_line("cuda_context", "outside", ranges.CUDA_CONTEXT_GIB, ranges.CUDA_CONTEXT_SOURCE)
 
 
 def _nccl(frame: Frame) -> tuple[Draft, ...]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kvplan.engines.option_table import OptionTable
 from kvplan.engines.sglang import values
-from kvplan.errors import NotModelledError, UnknownNameError, UsageError, nearest, shown
+from kvplan.errors import NotModelledError
 
 _STATE_TYPES = ("float32", "bfloat16", "float16")
 _STRATEGIES = ("auto", "no_buffer", "extra_buffer", "extra_buffer_lazy")
@@ -100,41 +101,13 @@ _ARGUMENTS: Mapping[str, str] = {
     "dtype": "--dtype",
     "quantization": "--weights",
 }
+_TABLE = OptionTable("SGLang", READERS, ALIASES, _NOT_YET, _ARGUMENTS)
 
 
 def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Checks names and types; names come back as ServerArgs has them.
 
     Raises:
-        UnknownNameError: SGLang has no such option; the nearest name is the hint.
-        UsageError: a value of the wrong type or out of range, or a name given twice.
-        NotModelledError: an option of SGLang's that kvplan does not size yet.
+        UnknownNameError, UsageError, NotModelledError: see `OptionTable.read`.
     """
-    read: dict[str, Any] = {}
-    for written, value in options.items():
-        plain = written.strip().removeprefix("--").replace("-", "_")
-        name = ALIASES.get(plain, plain)
-        if name in read:
-            raise UsageError(f"{name} is given twice.", hint="Keep one of the two.")
-        if name in READERS:
-            read[name] = READERS[name](name, value)
-        else:
-            _check_other(name, value)
-    return read
-
-
-def _check_other(name: str, value: Any) -> None:
-    if name in _ARGUMENTS:
-        raise UsageError(f"{name} is not set with -o.", hint=f"Use {_ARGUMENTS[name]}.")
-    if name in _NOT_YET:
-        if value != _NOT_YET[name]:
-            raise NotModelledError(
-                f"kvplan does not size SGLang's {name} yet.",
-                hint="Leave it out to plan without it.",
-            )
-        return
-    known = (*READERS, *ALIASES, *_NOT_YET, *_ARGUMENTS)
-    raise UnknownNameError(
-        f"SGLang has no option {shown(name)} that kvplan knows.",
-        hint=nearest(name, known) or f"It knows {', '.join(READERS)}.",
-    )
+    return _TABLE.read(options)

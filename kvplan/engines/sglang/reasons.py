@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kvplan.engines import occupied
+from kvplan.engines import occupied, remarks
 from kvplan.engines.sglang import history, sizes
 from kvplan.engines.sglang import runtime_ranges as ranges
 from kvplan.engines.sglang.layers import LOCAL
@@ -26,7 +26,7 @@ def collect(
         found += _too_little(deployment, context, concurrency)
     else:
         found += _uncertain(deployment, context, concurrency)
-    found += _context(deployment, context)
+    found += remarks.above_maximum(deployment.frame.setup.model, context)
     found += _windows(deployment)
     found += _states(deployment)
     found += _groups(deployment)
@@ -48,7 +48,7 @@ def _too_little(
         yield _windows_too_small(deployment)
     elif longest < context:
         yield _too_long(deployment, context, longest)
-    elif concurrency is not None:
+    elif concurrency is not None and deployment.comes_up:
         yield from _too_many(deployment, context, concurrency)
     if deployment.slack_left is not None and deployment.slack_left < 0:
         yield Reason(
@@ -153,30 +153,11 @@ def _uncertain(
     if deployment.low is None:
         return
     low = sizes.solve(deployment.sizing, deployment.low)
-    requests = deployment.requests(low, context)
-    if requests < (concurrency or 1):
-        yield Reason(
-            code="within_uncertainty",
-            message=(
-                "It fits by the likely figures, but not if more is taken before the model is "
-                f"loaded: then {format_count(requests)} requests are held."
-            ),
-            hint="Leave headroom, or measure a start on the target machine.",
-        )
-
-
-def _context(deployment: SglangDeployment, context: int) -> Iterator[Reason]:
-    model = deployment.frame.setup.model
-    longest = model.extended_context or model.max_context
-    if longest is None or context <= longest:
-        return
-    yield Reason(
-        code="context_above_model_maximum",
-        message=(
-            f"{format_count(context)} tokens are more than the model's maximum of "
-            f"{format_count(longest)}. The memory is computed all the same."
-        ),
-        hint="SGLang wants SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 for this.",
+    yield from remarks.within_uncertainty(
+        deployment.requests(low, context),
+        concurrency or 1,
+        unless="more is taken before the model is loaded",
+        measure="a start",
     )
 
 
@@ -275,13 +256,7 @@ def _options(deployment: SglangDeployment) -> Iterator[Reason]:
 def _coverage(deployment: SglangDeployment) -> Iterator[Reason]:
     frame = deployment.frame
     if history.is_newer_than_modelled(frame.version):
-        yield Reason(
-            code="engine_newer_than_modelled",
-            message=(
-                f"SGLang {frame.version} is newer than the newest release modelled "
-                f"({history.NEWEST}); its rules are taken from that."
-            ),
-        )
+        yield remarks.newer_than_modelled("SGLang", frame.version, history.NEWEST)
     gpu = frame.setup.gpu
     if gpu.vendor not in ("nvidia", "custom"):
         yield Reason(

@@ -7,10 +7,10 @@ Source: SGLang 0.5.23, sglang/srt/layers/dp_attention.py and the model classes.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import lru_cache
 
 from kvplan.engines.sglang.frame import Frame
+from kvplan.engines.weight_drafts import drafts_of, origin
 from kvplan.ledger import Confidence, Draft
 from kvplan.models.formats import PLAIN, Dtype
 from kvplan.models.identity import ById
@@ -51,10 +51,8 @@ def _lines(frame: Frame, model: ModelSpec, layout: RankLayout, prefix: str) -> t
         parts = tuple(p for p in own if p.component in _OF_A_GROUP) + tuple(
             p for p in parts if p.component not in _OF_A_GROUP
         )
-        return _drafts(parts, model.source, "derived", prefix)
-    read = model.checkpoint is not None and bool(model.checkpoint.bytes_by_dtype)
-    source = model.checkpoint.source if model.checkpoint is not None and read else model.source
-    return _cached_drafts(ById(parts), source, "exact" if read else "derived", prefix)
+        return drafts_of(parts, source=model.source, confidence="derived", prefix=prefix)
+    return _cached_drafts(ById(parts), *origin(model), prefix)
 
 
 def _parts(model: ModelSpec, dtype: Dtype, layout: RankLayout) -> tuple[RankPart, ...]:
@@ -65,40 +63,4 @@ def _parts(model: ModelSpec, dtype: Dtype, layout: RankLayout) -> tuple[RankPart
 def _cached_drafts(
     parts: ById[tuple[RankPart, ...]], source: str, confidence: Confidence, prefix: str
 ) -> tuple[Draft, ...]:
-    return _drafts(parts.value, source, confidence, prefix)
-
-
-def _drafts(
-    parts: tuple[RankPart, ...], source: str, confidence: Confidence, prefix: str
-) -> tuple[Draft, ...]:
-    by_component: dict[str, list[RankPart]] = {}
-    for part in parts:
-        by_component.setdefault(part.component, []).append(part)
-    return tuple(
-        _draft(f"weights.{prefix}{component}", held, source, confidence)
-        for component, held in by_component.items()
-    )
-
-
-def _draft(name: str, parts: list[RankPart], source: str, confidence: Confidence) -> Draft:
-    terms: list[str] = []
-    inputs: dict[str, int | float] = {}
-    seen: Counter[str] = Counter()
-    for part in parts:
-        key = identifier(part.format)
-        seen[key] += 1
-        if seen[key] > 1:  # formats of one name may differ in bits or groups
-            key = f"{key}_{seen[key]}"
-        if part.bytes_per_element is None:
-            inputs[f"packed_{key}_bytes"] = part.bytes
-            terms.append(f"packed_{key}_bytes")
-        else:
-            inputs[f"elements_{key}"] = part.elements
-            inputs[f"bytes_{key}"] = part.bytes_per_element
-            terms.append(f"elements_{key} * bytes_{key}")
-    return Draft(name, "budget", " + ".join(terms), inputs, source=source, confidence=confidence)
-
-
-def identifier(name: str) -> str:
-    """A name as formulas can hold it."""
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name.lower())
+    return drafts_of(parts.value, source=source, confidence=confidence, prefix=prefix)

@@ -99,8 +99,10 @@ class TensorRtDeployment:
         return blocks.longest(self.sizing, self.blocks, limit)
 
     def requests(self, found: Blocks, context: int) -> int:
-        """Whole requests over the deployment."""
-        if context > blocks.longest(self.sizing, found, self.frame.settings.max_seq_len):
+        """Whole requests over the deployment; none where its pool takes what a batch needs."""
+        if self.left < 0 or context > blocks.longest(
+            self.sizing, found, self.frame.settings.max_seq_len
+        ):
             return 0
         held = min(self.sizing.batch, blocks.by_memory(self.sizing, found, context))
         return held * self.frame.attention_groups * self.parallelism.dp

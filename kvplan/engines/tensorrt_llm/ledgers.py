@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kvplan.engines.tensorrt_llm import blocks
-from kvplan.engines.tensorrt_llm.memory import identifier
+from kvplan.engines.weight_drafts import identifier
 from kvplan.ledger import Draft, LedgerLine
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def full_ledger(deployment: TensorRtDeployment) -> tuple[LedgerLine, ...]:
     spent = _values((*rank.spent, *pool))
     unused = Draft(
         "left_unused",
-        "outside",
+        "outside" if rank.device.total >= sum(spent.values()) else "free",
         " - ".join(("total_bytes", *spent)),
         {"total_bytes": rank.device.total, **spent},
         source="what free_gpu_memory_fraction leaves to later allocations",

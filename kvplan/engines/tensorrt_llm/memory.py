@@ -7,7 +7,6 @@ Source: tensorrt_llm/_torch/pyexecutor/_util.py _cal_max_memory.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,10 +14,11 @@ from kvplan.engines import occupied, runtime
 from kvplan.engines.tensorrt_llm.blocks import Share
 from kvplan.engines.tensorrt_llm.frame import Frame
 from kvplan.engines.tensorrt_llm.runtime_ranges import BANDS, NCCL_GIB, NCCL_SOURCE, Band
+from kvplan.engines.weight_drafts import drafts_of, origin
 from kvplan.hardware import DeviceMemory
-from kvplan.ledger import Confidence, Draft
+from kvplan.ledger import Draft
 from kvplan.models.formats import PLAIN, ceil_div
-from kvplan.models.weights import RankLayout, RankPart, rank_parts
+from kvplan.models.weights import RankLayout, rank_parts
 from kvplan.units import GIB
 
 SOURCE = "tensorrt_llm/_torch/pyexecutor/_util.py _cal_max_memory"
@@ -108,38 +108,8 @@ def layout_of(frame: Frame, stage: tuple[int, int], *, first: bool, last: bool) 
 def _weights(frame: Frame, layout: RankLayout) -> tuple[Draft, ...]:
     model = frame.setup.model
     parts = rank_parts(model.weights, PLAIN[frame.dtype], layout, tied=model.tied_embeddings)
-    read = model.checkpoint is not None and bool(model.checkpoint.bytes_by_dtype)
-    source = model.checkpoint.source if model.checkpoint is not None and read else model.source
-    by_component: dict[str, list[RankPart]] = {}
-    for part in parts:
-        by_component.setdefault(part.component, []).append(part)
-    confidence: Confidence = "exact" if read else "derived"
-    return tuple(_weight(name, held, source, confidence) for name, held in by_component.items())
-
-
-def _weight(name: str, parts: list[RankPart], source: str, confidence: Confidence) -> Draft:
-    terms: list[str] = []
-    inputs: dict[str, int | float] = {}
-    seen: Counter[str] = Counter()
-    for part in parts:
-        key = identifier(part.format)
-        seen[key] += 1
-        if seen[key] > 1:  # formats of one name may differ in bits or groups
-            key = f"{key}_{seen[key]}"
-        if part.bytes_per_element is None:
-            inputs[f"packed_{key}_bytes"] = part.bytes
-            terms.append(f"packed_{key}_bytes")
-        else:
-            inputs[f"elements_{key}"] = part.elements
-            inputs[f"bytes_{key}"] = part.bytes_per_element
-            terms.append(f"elements_{key} * bytes_{key}")
-    text = " + ".join(terms)
-    return Draft(f"weights.{name}", "budget", text, inputs, source=source, confidence=confidence)
-
-
-def identifier(name: str) -> str:
-    """A name as formulas can hold it."""
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name.lower())
+    source, confidence = origin(model)
+    return drafts_of(parts, source=source, confidence=confidence)
 
 
 def _activation(frame: Frame, band: Band) -> Draft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kvplan.engines import occupied
+from kvplan.engines import occupied, remarks
 from kvplan.engines.tensorrt_llm import blocks, history
 from kvplan.models.caches import WindowCache
 from kvplan.plan import Reason, Verdict
@@ -24,7 +24,7 @@ def collect(
         found += _too_little(deployment, context, concurrency)
     else:
         found += _uncertain(deployment, context, concurrency)
-    found += _context(deployment, context)
+    found += remarks.above_maximum(deployment.frame.setup.model, context)
     found += _windows(deployment)
     found += _tiers(deployment)
     found += _coverage(deployment)
@@ -114,29 +114,12 @@ def _uncertain(
     if deployment.low is None:
         return
     low = blocks.solve(deployment.sizing, deployment.low)
-    requests = deployment.requests(low, context)
-    if requests < (concurrency or 1):
-        yield Reason(
-            code="within_uncertainty",
-            message=(
-                "It fits by the likely figures, but not if the measured peak is at the high end "
-                f"of its range: then {format_count(requests)} requests are held."
-            ),
-            hint="Leave headroom, or measure a start on the target machine.",
-        )
-
-
-def _context(deployment: TensorRtDeployment, context: int) -> Iterator[Reason]:
-    model = deployment.frame.setup.model
-    longest = model.extended_context or model.max_context
-    if longest is not None and context > longest:
-        yield Reason(
-            code="context_above_model_maximum",
-            message=(
-                f"{format_count(context)} tokens are more than the model's maximum of "
-                f"{format_count(longest)}. The memory is computed all the same."
-            ),
-        )
+    yield from remarks.within_uncertainty(
+        deployment.requests(low, context),
+        concurrency or 1,
+        unless="the measured peak is at the high end of its range",
+        measure="a start",
+    )
 
 
 def _windows(deployment: TensorRtDeployment) -> Iterator[Reason]:
@@ -192,19 +175,13 @@ def _tiers(deployment: TensorRtDeployment) -> Iterator[Reason]:
 def _coverage(deployment: TensorRtDeployment) -> Iterator[Reason]:
     frame = deployment.frame
     if history.is_newer_than_modelled(frame.version):
-        yield Reason(
-            code="engine_newer_than_modelled",
-            message=(
-                f"TensorRT-LLM {frame.version} is newer than the newest release modelled "
-                f"({history.NEWEST}); its rules are taken from that."
-            ),
-        )
+        yield remarks.newer_than_modelled("TensorRT-LLM", frame.version, history.NEWEST)
     if deployment.ranks is not None:
         yield Reason(
             code="runtime_not_calibrated",
             message=(
-                "What TensorRT-LLM measures beside the weights was seen in one or two public "
-                "starts only; its range is wide."
+                "What TensorRT-LLM measures beside the weights was seen in few public starts only; "
+                "its range is wide."
             ),
             hint="Measure a start on the target machine, or give --kv-budget.",
         )

@@ -29,7 +29,7 @@ def build(deployment: TransformersDeployment, context: int, concurrency: int | N
             *refused,
             *reasons.collect(deployment, context, concurrency, verdict=verdict, capacity=capacity),
         ),
-        engine=_engine(deployment, batch, context, concurrency),
+        engine=_engine(deployment, batch, context),
         parallelism=deployment.frame.setup.parallelism,
         context=context,
         ledger=ledgers.ledger(deployment, stage, batch, context),
@@ -119,9 +119,7 @@ def _groups(deployment: TransformersDeployment, stage: int, context: int) -> tup
     )
 
 
-def _engine(
-    deployment: TransformersDeployment, batch: int, context: int, concurrency: int | None
-) -> EnginePart:
+def _engine(deployment: TransformersDeployment, batch: int, context: int) -> EnginePart:
     frame = deployment.frame
     chosen = frame.options
     options: dict[str, Any] = {
@@ -131,7 +129,7 @@ def _engine(
         "dtype": frame.dtype,
     }
     assumed = [name for name in ("cache", "decode_steps") if name not in chosen.given]
-    if concurrency is None and chosen.batch_size is None:
+    if chosen.batch_size is None:
         assumed.append("batch_size")
     if frame.cache == names.STATIC:
         options["max_cache_len"] = frame.static_len(context)

@@ -109,13 +109,13 @@ class TransformersDeployment:
         return max(1, min(asked, self.requests(context) // dp))
 
     def requests(self, context: int, end: End = "likely") -> int:
-        """Whole requests over the deployment."""
+        """Whole requests over the deployment; a given batch is held whole or not at all."""
         if not self.holds_length(context):
             return 0
         stages = range(len(self.stages))
         most = min(self.most(stage, context, end) for stage in stages)
-        limit = self.frame.options.batch_size
-        held = most if limit is None else min(most, limit)
+        given = self.frame.options.batch_size
+        held = most if given is None else given * (given <= most)
         return held * self.frame.setup.parallelism.dp
 
     def holds_length(self, context: int) -> bool:

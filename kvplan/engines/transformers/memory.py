@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kvplan.engines import runtime
 from kvplan.engines.runtime import Range
 from kvplan.engines.transformers.frame import Frame
+from kvplan.engines.weight_drafts import drafts_of, origin
 from kvplan.ledger import Confidence, Draft
 from kvplan.models.formats import DTYPE_BYTES, PLAIN, ceil_div
 from kvplan.models.spec import ModelSpec
@@ -74,18 +75,9 @@ def _stage(frame: Frame, layers: range, *, last: bool) -> Stage:
 
 
 def _weight_lines(frame: Frame, layout: RankLayout) -> tuple[Draft, ...]:
-    model = frame.setup.model
-    checkpoint = model.checkpoint
-    stated = checkpoint is not None and checkpoint.bytes_by_dtype
-    confidence: Confidence = "exact" if stated and layout.tp == 1 else "derived"
-    source = checkpoint.source if checkpoint is not None and stated else model.source
-    by_component: dict[str, list[RankPart]] = {}
-    for part in _parts(model, frame, layout):
-        by_component.setdefault(part.component, []).append(part)
-    return tuple(
-        _weight_line(component, parts, source, confidence)
-        for component, parts in by_component.items()
-    )
+    source, found = origin(frame.setup.model)
+    confidence: Confidence = found if layout.tp == 1 else "derived"
+    return drafts_of(_parts(frame.setup.model, frame, layout), source=source, confidence=confidence)
 
 
 def _parts(model: ModelSpec, frame: Frame, layout: RankLayout) -> Iterable[RankPart]:
@@ -99,34 +91,6 @@ def _parts(model: ModelSpec, frame: Frame, layout: RankLayout) -> Iterable[RankP
 
 def _is_of(weight: Weight, *, embedding: bool) -> bool:
     return weight.component != "mtp" and (weight.component == "embedding") == embedding
-
-
-def _weight_line(
-    component: str, parts: list[RankPart], source: str, confidence: Confidence
-) -> Draft:
-    terms: list[str] = []
-    inputs: dict[str, int | float] = {}
-    for number, part in enumerate(parts):
-        name = _identifier(part.format) + (f"_{number + 1}" if number else "")
-        if part.bytes_per_element is None:
-            inputs[f"packed_{name}_bytes"] = part.bytes
-            terms.append(f"packed_{name}_bytes")
-        else:
-            inputs[f"elements_{name}"] = part.elements
-            inputs[f"bytes_{name}"] = part.bytes_per_element
-            terms.append(f"elements_{name} * bytes_{name}")
-    return Draft(
-        f"weights.{component}",
-        "budget",
-        " + ".join(terms),
-        inputs,
-        source=source,
-        confidence=confidence,
-    )
-
-
-def _identifier(name: str) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name.lower())
 
 
 def activation(frame: Frame, stage: Stage, batch: int, context: int) -> Draft:

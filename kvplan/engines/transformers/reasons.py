@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kvplan.engines import occupied
+from kvplan.engines import occupied, remarks
 from kvplan.engines.transformers import history
 from kvplan.engines.transformers.quantized import refusal
 from kvplan.plan import Capacity, Reason, Verdict
@@ -44,7 +44,7 @@ def collect(
         found += _too_little(deployment, context, concurrency, capacity)
     if verdict == "fits":
         found += _uncertain(deployment, context, concurrency)
-    found += _context(deployment, context)
+    found += remarks.above_maximum(deployment.frame.setup.model, context)
     found += _views(deployment, context, concurrency)
     found += _parallel(deployment)
     found += _coverage(deployment)
@@ -145,30 +145,12 @@ def _too_many(
 def _uncertain(
     deployment: TransformersDeployment, context: int, concurrency: int | None
 ) -> Iterator[Reason]:
-    if deployment.given is not None:
-        return
-    held = deployment.requests(context, "scarce")
-    if held < max(concurrency or 1, deployment.frame.options.batch_size or 1):
-        yield Reason(
-            code="within_uncertainty",
-            message=(
-                "It fits by the likely figures, but not if activations are at the high end of "
-                f"their range: then {format_count(held)} requests are held."
-            ),
-            hint="Leave headroom, or measure a generation on the target machine.",
-        )
-
-
-def _context(deployment: TransformersDeployment, context: int) -> Iterator[Reason]:
-    model = deployment.frame.setup.model
-    longest = model.extended_context or model.max_context
-    if longest is not None and context > longest:
-        yield Reason(
-            code="context_above_model_maximum",
-            message=(
-                f"{format_count(context)} tokens are more than the model's maximum of "
-                f"{format_count(longest)}. The memory is computed all the same."
-            ),
+    if deployment.given is None:
+        yield from remarks.within_uncertainty(
+            deployment.requests(context, "scarce"),
+            max(concurrency or 1, deployment.frame.options.batch_size or 1),
+            unless="activations are at the high end of their range",
+            measure="a generation",
         )
 
 
@@ -212,13 +194,7 @@ def _parallel(deployment: TransformersDeployment) -> Iterator[Reason]:
 def _coverage(deployment: TransformersDeployment) -> Iterator[Reason]:
     frame = deployment.frame
     if history.is_newer_than_modelled(frame.version):
-        yield Reason(
-            code="engine_newer_than_modelled",
-            message=(
-                f"transformers {frame.version} is newer than the newest release modelled "
-                f"({history.NEWEST}); its rules are taken from that."
-            ),
-        )
+        yield remarks.newer_than_modelled("transformers", frame.version, history.NEWEST)
     if not frame.rules.auto_dtype and frame.setup.dtype == "auto" and frame.dtype != "float32":
         yield Reason(
             code="dtype_not_default",

@@ -20,6 +20,8 @@ from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import Component, RankLayout, Sharding, Weight
 
 GIB = 1024 * MIB
+# The last release in which the older model runner runs every model.
+OLDER = (0, 21)
 
 
 def wide(**changes: Any) -> ModelSpec:
@@ -50,6 +52,7 @@ def profiled(
         context=1024,
         compiles=True,
         v0=False,
+        version=OLDER,
     )
 
 
@@ -140,11 +143,39 @@ def test_buffers_of_experts_stay_beside_the_peak() -> None:
     assert "expert_buffers" not in lines(profiled(wide()))
 
 
-def test_what_of_the_buffers_does_not_stay_is_held_in_the_step() -> None:
-    half = replace(NEWEST, experts_share=Range(0.5, 0.5, 0.5))
-    found = lines(profiled(EXPERTS), half)
-    assert found["expert_buffers"].value() == 128 * MIB
-    assert found["activation_peak"].value() == (256 + 128) * MIB
+@pytest.mark.parametrize(
+    "changes", [{"version": (0, 13)}, {"vendor": "intel"}], ids=["before 0.14", "Intel"]
+)
+def test_buffers_that_a_layer_gives_back_are_held_in_its_step(changes: dict[str, Any]) -> None:
+    found = lines(replace(profiled(EXPERTS), **changes))
+    assert found["expert_buffers"].value() == 0
+    assert found["expert_buffers"].value(found["expert_buffers"].high) == BUFFERS
+    assert found["activation_peak"].value() == 256 * MIB + BUFFERS
+
+
+def test_the_newer_runner_holds_the_logits_alone() -> None:
+    run = replace(profiled(wide(vocab_size=2**20), tokens=2048, requests=1024), version=(0, 30))
+    assert peak(run) == 1024 * 2**20 * 2 + 2048 * 4096 * 4
+    assert "logits_bytes" not in lines(run)["activation_peak"].inputs
+
+
+def test_ranks_gather_the_logits_and_put_them_in_order() -> None:
+    run = profiled(wide(vocab_size=2**20), tokens=2048, requests=1024, tp=4)
+    gathered = 1024 * 2**20 * 2 * 9 // 4
+    assert peak(replace(run, version=(0, 30))) == gathered + 2048 * 4096 * 4
+
+
+@pytest.mark.parametrize(
+    ("vendor", "low", "value"), [("nvidia", 2 + 4, 14), ("amd", 2 + 4, 6), ("intel", 6, 6)]
+)
+def test_since_033_a_second_pass_samples_with_every_parameter(
+    vendor: str, low: int, value: int
+) -> None:
+    run = profiled(wide(vocab_size=2**20), tokens=2048, requests=1024)
+    line = lines(replace(run, version=(0, 33), vendor=vendor))["activation_peak"]
+    hidden = 2048 * 4096
+    assert line.value() == 1024 * 2**20 * value + 4 * hidden
+    assert line.value(line.low) == 1024 * 2**20 * low + 2 * hidden
 
 
 # f = 576 + 32 × 192 = 6,720 and a = 4,096: 4,096 + 3 × 4,096 + 6,720 = 23,104 are alive, and while
@@ -215,8 +246,8 @@ def test_a_line_that_can_be_nothing_else_than_nothing_is_left_out() -> None:
     """But not one that is likely nothing and may be more."""
     likely = replace(NEWEST, compile_gib=Range(0, 0, 0.25))
     assert lines(profiled(wide()), likely)["compilation"].value() == 0
-    never = replace(NEWEST, experts_share=Range(0, 0, 0))
-    assert set(lines(profiled(EXPERTS), never)) == {"activation_peak", "compilation"}
+    never = replace(NEWEST, compile_gib=Range(0, 0, 0))
+    assert set(lines(profiled(EXPERTS), never)) == {"activation_peak", "expert_buffers"}
 
 
 @pytest.mark.parametrize("option", [{"enforce_eager": True}, {"cudagraph_mode": "NONE"}])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kvplan import api
 from kvplan.cli.request import Request, onto
-from kvplan.engines.vllm.command_emit import Asked, emit
+from kvplan.engines.launch import Asked
+from kvplan.engines.vllm.command_emit import emit
 from kvplan.engines.vllm.command_read import read_text
 from kvplan.errors import UsageError
 from kvplan.plan import Plan

@@ -35,7 +35,7 @@ MEASURED = Measured(
     kinds={"experts": 10, "latent": LEAST_STARTS - 1},
     devices={"9.0": 40, "10.0": LEAST_STARTS - 1},
 )
-BAND = nearest((0, 30), v0=False)
+BAND = replace(nearest((0, 30), v0=False), measured=MEASURED)
 KNOWN = Conditions(
     sizes={"tp": 2, "pp": 1, "vocabulary": 128_256, "tokens": 8192, "requests": 256},
     kinds=("experts",),
@@ -44,7 +44,7 @@ KNOWN = Conditions(
 
 
 def found(version: tuple[int, ...] = (0, 30), **changes: Any) -> tuple[float, tuple[str, ...]]:
-    made = coverage(replace(KNOWN, **changes), MEASURED, BAND, version)
+    made = coverage(replace(KNOWN, **changes), BAND, version)
     return made.factor, made.beyond
 
 
@@ -95,6 +95,13 @@ def test_further_out_is_never_narrower(tokens: int, more: int, tp: int) -> None:
 
 def test_below_the_smallest_is_one_step_however_far() -> None:
     assert found(sizes={"tokens": 1})[0] == 1 + STEP
+    assert found(sizes={"tokens": 256})[0] == 1 + STEP
+
+
+def test_a_little_below_the_smallest_is_a_little_wider() -> None:
+    factor, beyond = found(sizes={"vocabulary": 31_000})
+    assert 1 < factor < 1 + STEP / 10
+    assert beyond == ("vocabulary 31,000 (measured from 32,000)",)
 
 
 def test_a_bare_amount_of_memory_stands_for_an_h100() -> None:
@@ -120,8 +127,18 @@ def test_conditions_of_a_model() -> None:
     )
 
 
+def test_what_other_releases_saw_does_not_count() -> None:
+    """Hopper and two ranks are measured before 0.20 and from 0.27 on, not between."""
+    between = nearest((0, 26), v0=False)
+    start = replace(KNOWN, kinds=(), sizes={**KNOWN.sizes, "vocabulary": 200_000})
+    found = coverage(start, between, (0, 26))
+    assert found.beyond == ("compute capability 9.0",)
+    assert found.releases == "0.20-0.26"
+    assert coverage(start, nearest((0, 19), v0=False), (0, 19)).beyond == ()
+
+
 def test_a_plan_beyond_says_so_and_has_a_wider_range() -> None:
-    model = toy(full(), full(), vocab_size=50_000)
+    model = toy(full(), full(), vocab_size=150_000)
     near = made(model)
     far = made(model, parallelism=Parallelism(pp=2))
     assert near.uncovered == ()
@@ -129,5 +146,8 @@ def test_a_plan_beyond_says_so_and_has_a_wider_range() -> None:
     ranges = [prepared.stages[0].interval for prepared in (near, far)]
     assert ranges[1].low == ranges[0].low * (1 + STEP)
     reasons = {reason.code: reason for reason in far.answer(1024, None).reasons}
-    assert "pipeline stages 2" in reasons["runtime_not_calibrated"].message
+    assert reasons["runtime_not_calibrated"].message == (
+        "Runtime memory was fitted on starts of vLLM 0.27-0.30 without pipeline stages 2 (measured"
+        " up to 1); its range is widened."
+    )
     assert "runtime_not_calibrated" not in {r.code for r in near.answer(1024, None).reasons}

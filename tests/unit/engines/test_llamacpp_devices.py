@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kvplan
-from kvplan.engines.llamacpp.devices import MOST_GPUS
+from kvplan.engines.llamacpp.devices import MOST_GPUS, Device, Machine
 from kvplan.errors import UsageError
 from kvplan.plan import Plan
 
@@ -83,3 +83,21 @@ def test_more_shares_than_stages_are_refused() -> None:
         size("H100", pp=2, engine_options={"tensor_split": "1,1,1"})
     assert caught.value.hint
     assert size("H100", engine_options={"tensor_split": [1] * 20}).verdict == "refused"
+
+
+def read(**in_use: int) -> Machine:
+    """A machine of which other programs hold some bytes."""
+    devices = {
+        name: Device(name, name, "cpu" if name == "host" else "gpu", None, in_use=used)
+        for name, used in in_use.items()
+    }
+    host = devices.pop("host")
+    return Machine(tuple(devices.values()), host)
+
+
+def test_the_busiest_device_is_a_gpu_where_one_is_in_use() -> None:
+    assert read(first=1, second=2, host=100).busiest.name == "second"
+    assert read(first=0, host=100).busiest.name == "host"
+    assert read(host=100).busiest.name == "host"
+    idle = read(first=1, second=2, host=100).idle
+    assert [device.in_use for device in idle.devices] == [0, 0, 0]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import kvplan
 from kvplan.engines.llamacpp import history
+from kvplan.engines.launch import Asked
 from kvplan.engines.llamacpp.command_emit import emit
 from kvplan.engines.llamacpp.engine import LlamaCpp
 from kvplan.engines.llamacpp.fit import shrunk_context
@@ -139,19 +140,19 @@ def test_a_release_too_old_or_no_release() -> None:
 )  # fmt: skip
 def test_the_command_that_starts_a_plan(options: dict[str, Any], words: str) -> None:
     plan = kvplan.size(LLAMA, "H100", engine="llama.cpp", engine_options=options, offline=True)
-    line = emit(plan, model="/models/a b.gguf", options=options)
+    line = emit(plan, Asked(model="/models/a b.gguf", options=options))
     assert line == f"llama-server -m '/models/a b.gguf' {words}"
 
 
 def test_a_command_needs_a_name_and_flags() -> None:
     plan = kvplan.size(LLAMA, "H100", engine="llama.cpp", context=4096, offline=True)
-    assert emit(plan, model=LLAMA, options={}).startswith(
+    assert emit(plan, Asked(model=LLAMA)).startswith(
         "llama-server -m Llama-3.1-8B-Instruct.gguf -c 4096 -np 1"
     )
     with pytest.raises(UsageError, match="standard input"):
-        emit(plan, model="-", options={})
+        emit(plan, Asked(model="-"))
     with pytest.raises(UsageError, match="no flag for n_rs_seq"):
-        emit(plan, model=LLAMA, options={"n_rs_seq": 2})
+        emit(plan, Asked(model=LLAMA, options={"n_rs_seq": 2}))
 
 
 def test_drafts_that_options_ask_for() -> None:

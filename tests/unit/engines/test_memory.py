@@ -242,7 +242,7 @@ FITTED = SAMPLING + (512 + 2048 + 408) * MIB
 @pytest.mark.parametrize(
     ("version", "share"),
     # 0.33 is beyond the newest measured start: half as wide again.
-    [("0.30.0", 0.5), ("0.33.0", 0.75)],
+    [("0.21.0", 0.5), ("0.33.0", 0.75)],
 )
 def test_the_range_is_a_share_of_fitted_memory_and_half_a_gib(version: str, share: float) -> None:
     (rank,) = stages(tp=2, version=version)
@@ -255,16 +255,34 @@ def test_the_range_is_a_share_of_fitted_memory_and_half_a_gib(version: str, shar
 
 def test_no_range_ends_above_what_no_fitted_memory_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     fix_calibration(monkeypatch, replace(NEWEST, interval=Interval(low=0.5, high=2, n=1)))
-    (rank,) = stages(tp=2, version="0.30.0")
+    (rank,) = stages(tp=2, version="0.21.0")
     assert rank.high == rank.requested - 4 * MIB
     assert rank.low < rank.available
 
 
 def test_weights_and_what_lies_outside_are_no_fitted_memory() -> None:
-    (rank,) = stages(version="0.30.0")
+    (rank,) = stages(version="0.21.0")
     guessed = replace(lines(rank)["weights.mlp"], confidence="calibrated")
     assert replace(rank, budget=(guessed,)).fitted == 0
     assert rank.fitted == SAMPLING + (512 + 384 + 408) * MIB
+
+
+def test_where_another_sampler_may_run_the_range_reaches_to_what_it_leaves() -> None:
+    """0.10: 14 bytes instead of 32 a request and entry, and half of what is then fitted."""
+    (rank,) = stages(version="0.10.2")
+    assert rank.other == 1024 * 32_000 * (32 - 14)
+    assert rank.high - rank.available == rank.other + (rank.fitted - rank.other + 512 * MIB) // 2
+    assert rank.available - rank.low == (rank.fitted + 512 * MIB) // 2
+    (told,) = stages(version="0.19.0")
+    assert told.other == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "section"), [("0.21.0", "budget"), ("0.28.0", "outside"), ("0.29.0", "budget")]
+)
+def test_the_newer_runner_subtracts_no_graphs_before_029(version: str, section: str) -> None:
+    (rank,) = stages(version=version)
+    assert lines(rank)["cuda_graphs"].section == section
 
 
 AWQ = NumberFormat(

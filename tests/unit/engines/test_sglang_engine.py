@@ -142,6 +142,11 @@ def test_a_dynamic_share_that_pays_for_nothing() -> None:
     plan = planned(engine_options={"mem_fraction_static": 0.99})
     assert (plan.verdict, plan.reasons[0].code) == ("does_not_fit", "dynamic_share_overdrawn")
     assert line(plan, "activation_room") < 0
+    assert plan.capacity is not None
+    assert plan.capacity.requests == 0  # what does not come up holds nobody
+    assert codes(planned(concurrency=4, engine_options={"mem_fraction_static": 0.99}))[0] == (
+        "dynamic_share_overdrawn"
+    )
 
 
 def test_pages() -> None:

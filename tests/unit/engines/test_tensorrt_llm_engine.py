@@ -178,6 +178,8 @@ def test_scales_that_the_shares_leave_out_may_not_fit() -> None:
     )
     assert (plan.verdict, plan.reasons[0].code) == ("does_not_fit", "pool_too_large")
     assert line(plan, "left_unused") < 0
+    assert plan.capacity is not None
+    assert plan.capacity.requests == 0
     assert planned(toy(full(), full()), device(20), kv_dtype="nvfp4").verdict == "fits"
 
 

@@ -121,6 +121,21 @@ def test_its_own_limit_is_the_batch() -> None:
     assert plan.capacity.requests == 4
 
 
+def test_a_given_batch_is_held_whole_or_not_at_all() -> None:
+    """max_context is the longest for that batch, so that requests end where it ends."""
+    given = {"batch_size": 8}
+    found = planned(LLAMA, memory=24, options=given).capacity
+    assert found is not None
+    longest = found.max_context
+    assert 4096 < longest < 32_768
+    for context, held in ((longest, 8), (longest + 1, 0)):
+        plan = planned(LLAMA, memory=24, context=context, options=given)
+        assert plan.capacity is not None
+        assert plan.capacity.requests == held
+        assert plan.verdict == ("fits" if held else "does_not_fit")
+        assert plan.capacity.max_context == longest
+
+
 def test_replicas_share_the_requests() -> None:
     plan = planned(LLAMA, concurrency=8, parallelism=Parallelism(dp=4))
     assert plan.engine.options["batch_size"] == 2
