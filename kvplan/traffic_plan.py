@@ -11,6 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kvplan._version import __version__
 from kvplan.plan import EnginePart, GpuPart, ModelPart, Parallelism, Reason, Verdict
+from kvplan.traffic_parts import (
+    DisaggregatedPools,
+    HeldByClosedSimulation,
+    OffloadTier,
+    PolicyFigures,
+    Retained,
+)
 
 
 class _Part(BaseModel):
@@ -68,7 +75,11 @@ class HeldRequests(_Part):
     """How many requests can always be there.
 
     Attributes:
-        requests: At the chosen risk.
+        requests: At the chosen risk. Where sessions are kept for their next turn, those are in it.
+        at_most: No more than so many; with one pool, the same. See `offered`.
+        offered: ``requests`` is within 2 % of ``at_most``. If not, ``requests`` is no answer but
+            only what is surely held.
+        simulated: What walking through time found, if that was asked for.
         risk: How likely so many hold more than there is.
         limited_by: The pool that runs out first, or ``sequences``.
         on_average: Requests whose mean fills the pool: half of the time they are too many.
@@ -80,6 +91,9 @@ class HeldRequests(_Part):
     limited_by: str
     on_average: float
     at_longest: int
+    at_most: int
+    offered: bool = True
+    simulated: HeldByClosedSimulation | None = None
 
 
 class HourOfDay(_Part):
@@ -103,7 +117,7 @@ class LoadOnPools(_Part):
         kind: ``arrivals`` come at random and none waits; ``users`` think between two requests.
         rate_per_s: Requests a second over the day.
         users: Users, or None for arrivals.
-        life_s: Seconds that a request lasts on average.
+        life_s: Seconds that a request holds blocks on average.
         concurrent: Requests at once on average (Little's law: rate times life).
         peak_factor: The busiest hour over the mean of the day.
         peak_concurrent: Requests at once on average in that hour.
@@ -140,6 +154,9 @@ class PrefixUseOfPools(_Part):
         units_saved: Units that the held requests would hold besides, without sharing.
         bytes_saved: The same on one GPU, or None where a unit's bytes are not known.
         change_units: Further units while a new version and the old one are both held.
+        change_bytes: The same on one GPU, or None where a unit's bytes are not known.
+        change_s: Seconds that both are, until the last request with the old one ends; None: how
+            long requests last is not stated.
         hit_rate: Share of requests with the prefix that find it; None without a rate.
     """
 
@@ -151,6 +168,8 @@ class PrefixUseOfPools(_Part):
     units_saved: float
     bytes_saved: int | None
     change_units: int
+    change_bytes: int | None
+    change_s: float | None
     hit_rate: float | None
 
 
@@ -163,6 +182,8 @@ class TrafficPlan(_Part):
         requests_failed: Rows of a trace without an output, which were left out.
         left_out: Share of the requests that the engine would refuse as too long.
         risk: The chosen risk.
+        disaggregated: Two pools; all other figures are then those of the decode pool.
+        policy: What dropping entries of the cache would do; it is in no other figure.
         assumed: What was taken for granted, as sentences.
     """
 
@@ -188,4 +209,8 @@ class TrafficPlan(_Part):
     held: HeldRequests
     load: LoadOnPools | None = None
     prefix: PrefixUseOfPools | None = None
+    retention: Retained | None = None
+    tiers: tuple[OffloadTier, ...] = ()
+    disaggregated: DisaggregatedPools | None = None
+    policy: PolicyFigures | None = None
     assumed: tuple[str, ...] = ()

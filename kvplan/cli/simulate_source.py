@@ -11,6 +11,7 @@ from kvplan.cli.arguments import parse_optional_count
 from kvplan.cli.simulate_words import parse_span
 from kvplan.cli.traffic_source import TrafficFlags
 from kvplan.errors import UsageError
+from kvplan.sources.length_tables import check_not_table
 from kvplan.sources.trace_columns import parse_columns
 from kvplan.sources.traces import open_trace
 from kvplan.units import MAX_TOKENS
@@ -83,6 +84,7 @@ class Stream:
         return count
 
     def _trace(self) -> Iterator[Request]:
+        check_not_table(self.flags.trace or "-")
         columns = parse_columns(self.flags.columns) if self.flags.columns else {}
         with open_trace(self.flags.trace or "", columns=columns) as trace:
             for request in islice(trace.requests, self._limit()):

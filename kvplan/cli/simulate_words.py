@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kvplan.cli.traffic_words import TIER_NAMES
 from kvplan.errors import UsageError, shown
 from kvplan.planning.simulate.recorder import Limits
 from kvplan.planning.simulate.service import Linear
@@ -16,7 +17,6 @@ _SECONDS = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0,
 }  # fmt: skip
 _PARTS = ("step", "prefill", "decode", "context")
-_TIERS = ("host", "disk")
 
 
 def parse_span(flag: str, text: str) -> float:
@@ -70,7 +70,7 @@ def parse_step_time(text: str | None) -> Linear | None:
 
 
 def parse_tiers(texts: Sequence[str]) -> tuple[TierMemory, ...]:
-    """``host=200GiB@50GB`` and ``disk=2TB@6GB``, the host first.
+    """``host=200GiB@50GB``, ``disk=2TB@6GB`` and ``remote=10TB@3GB``, the host first.
 
     >>> parse_tiers(["host=1GiB@2GB"])
     (TierMemory(name='host', bytes=1073741824, bytes_per_s=2000000000.0),)
@@ -79,14 +79,14 @@ def parse_tiers(texts: Sequence[str]) -> tuple[TierMemory, ...]:
     for text in texts:
         name, _, rest = (word.strip() for word in text.partition("="))
         size, _, rate = (word.strip() for word in rest.partition("@"))
-        if name not in _TIERS or name in found or not size or not rate:
+        if name not in TIER_NAMES or name in found or not size or not rate:
             raise UsageError(
                 f"{shown(text)} is no tier.",
-                hint="Write host=200GiB@50GB or disk=2TB@6GB; each at most once.",
+                hint="Write host=200GiB@50GB, disk=2TB@6GB or remote=10TB@3GB; each once.",
                 location="--tier",
             )
         per_s = float(parse_bytes(rate.removesuffix("/s")))
         if not per_s:
             raise UsageError("A tier that gives no bytes gives nothing.", location="--tier")
         found[name] = TierMemory(name, parse_bytes(size), per_s)
-    return tuple(found[name] for name in _TIERS if name in found)
+    return tuple(found[name] for name in TIER_NAMES if name in found)

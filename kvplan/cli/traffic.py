@@ -13,11 +13,11 @@ from kvplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kvplan.plan import Verdict
-    from kvplan.reports.render import Format
+    from kvplan.reports.render_traffic import Format
     from kvplan.traffic_plan import TrafficPlan
 
 _EXIT_CODES: dict[Verdict, int] = {"fits": 0, "does_not_fit": 1, "refused": 4}
-_FORMATS: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown"}
+_FORMATS: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown", ".svg": "svg"}
 
 
 def traffic(  # noqa: PLR0913 - as many as the command has flags
@@ -37,6 +37,16 @@ def traffic(  # noqa: PLR0913 - as many as the command has flags
     daily: traffic_flags.Daily = None,
     decode_rate: traffic_flags.DecodeRate = None,
     prefill_rate: traffic_flags.PrefillRate = None,
+    retain: traffic_flags.Retain = None,
+    tier: traffic_flags.Tiers = None,
+    kv_link: traffic_flags.KvLink = None,
+    link_efficiency: traffic_flags.LinkEfficiency = None,
+    prefill_gpu: traffic_flags.PrefillGpu = None,
+    prefill_tp: traffic_flags.PrefillTp = None,
+    first_token: traffic_flags.FirstToken = None,
+    between_tokens: traffic_flags.BetweenTokens = None,
+    kv_policy: flags.KvPolicy = None,
+    verify: traffic_flags.Verify = False,
     engine: flags.Engine = "vllm",
     tp: flags.Tp = "1",
     pp: flags.Pp = "1",
@@ -50,7 +60,7 @@ def traffic(  # noqa: PLR0913 - as many as the command has flags
     option: flags.EngineOption = None,
     profile: flags.Profile = None,
     offline: flags.Offline = False,
-    report_format: flags.ReportFormat = None,
+    report_format: traffic_flags.Format = None,
     output: flags.Output = None,
 ) -> int:
     """Say how many requests of real traffic fit.
@@ -65,7 +75,7 @@ def traffic(  # noqa: PLR0913 - as many as the command has flags
 
     from kvplan.cli import arguments
     from kvplan.cli.traffic_source import TrafficFlags, question_of
-    from kvplan.traffic import plan_traffic
+    from kvplan.traffic_planner import plan_traffic
 
     question = question_of(
         TrafficFlags(
@@ -81,6 +91,14 @@ def traffic(  # noqa: PLR0913 - as many as the command has flags
             decode_rate=decode_rate,
             prefill_rate=prefill_rate,
             risk=risk,
+            retain=retain,
+            tiers=tuple(tier or ()),
+            kv_link=kv_link,
+            link_efficiency=link_efficiency,
+            first_token=first_token,
+            between_tokens=between_tokens,
+            kv_policy=kv_policy,
+            verify=verify,
         )
     )
     plan = plan_traffic(
@@ -100,6 +118,8 @@ def traffic(  # noqa: PLR0913 - as many as the command has flags
         engine_options=arguments.parse_options(option or ()),
         profile=profile,
         offline=offline,
+        prefill_gpu=prefill_gpu,
+        prefill_tp=arguments.parse_optional_count("--prefill-tp", prefill_tp),
     )
     _report(context, plan, report_format or _by_ending(output), output)
     return _EXIT_CODES[plan.verdict]
@@ -122,5 +142,5 @@ def _report(context: typer.Context, plan: TrafficPlan, wanted: Format, output: P
         plan, wanted, width=look.width, color=look.color, ascii_only=look.ascii_only
     )
     write(text, output)
-    if to_file or wanted == "csv":
+    if to_file or wanted in ("csv", "svg"):
         invocation_of(context).remark(clean(headline(plan)))

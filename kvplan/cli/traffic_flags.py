@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -113,5 +113,91 @@ Risk = Annotated[
         "--risk",
         metavar="SHARE",
         help="The share of the time that the pool may be too small: 0.1%, 1%.",
+    ),
+]
+Retain = Annotated[
+    str | None,
+    typer.Option(
+        "--retain",
+        metavar="TIME",
+        help="Keep a session's blocks for its next turn, at most so long: 5min. Needs --turns or"
+        " --users, --think and --decode-rate.",
+        show_default=False,
+    ),
+]
+Tiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tier",
+        metavar="NAME=SIZE@RATE",
+        help="What a memory behind the GPUs is worth: host=200GiB@pcie, disk=2TB@6GB,"
+        " remote=10TB@ib-200. A rate in bytes is that of a replica, a link is one GPU's.",
+        show_default=False,
+    ),
+]
+KvLink = Annotated[
+    str | None,
+    typer.Option(
+        "--kv-link",
+        metavar="LINK",
+        help="Compute prompts on replicas of their own and move the cache over this link of each"
+        " GPU: nvlink, pcie, pcie-5, ib-200, ib-400, eth-100, or a rate: 400Gb, 50GB.",
+        show_default=False,
+    ),
+]
+LinkEfficiency = Annotated[
+    float | None,
+    typer.Option(
+        "--link-efficiency",
+        min=0.01,
+        max=1.0,
+        help="Share of the link that a transfer gets.",
+        show_default="0.9",
+    ),
+]
+PrefillGpu = Annotated[
+    str | None,
+    typer.Option(
+        "--prefill-gpu", metavar="GPU", help="Of those replicas.", show_default="as --gpu"
+    ),
+]
+PrefillTp = Annotated[
+    str | None,
+    typer.Option("--prefill-tp", metavar="N", help="GPUs of one of them.", show_default="as --tp"),
+]
+FirstToken = Annotated[
+    str | None,
+    typer.Option(
+        "--first-token",
+        metavar="TIME",
+        help="With --kv-link: 95 % of requests have their first token within 2s.",
+        show_default=False,
+    ),
+]
+BetweenTokens = Annotated[
+    str | None,
+    typer.Option(
+        "--between-tokens",
+        metavar="TIME",
+        help="With --kv-link: and the next ones every 50ms or faster.",
+        show_default=False,
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Find the held requests by simulation too (needs numpy); where it disagrees by more"
+        " than 2 %, the analysis is not offered.",
+    ),
+]
+Format = Annotated[
+    Literal["text", "json", "csv", "markdown", "svg"] | None,
+    typer.Option(
+        "--format",
+        case_sensitive=False,
+        help="text for people, json for every field, csv for the hours, markdown for a comment,"
+        " svg for a picture of the day.",
+        show_default="by the ending of --output, else text",
     ),
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from kvplan.cli.arguments import parse_count
 from kvplan.errors import UsageError, shown
-from kvplan.units import parse_tokens
+from kvplan.planning.traffic.offload import TierAsked
+from kvplan.units import parse_bytes, parse_tokens
 from kvplan.workloads.arrivals import EVERY_HOUR_ALIKE, DailyProfile, daily_profile, peaked
 from kvplan.workloads.sharing import PrefixRule, Scope
 
@@ -18,6 +20,7 @@ _PER = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86_400.0}
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6}
 _PERCENT = 100
+TIER_NAMES = ("host", "disk", "remote")
 
 
 def parse_rate(text: str) -> float:
@@ -73,6 +76,36 @@ def parse_speed(flag: str, text: str | None) -> float | None:
             location=flag,
         )
     return float(match[1])
+
+
+def parse_limit(flag: str, text: str | None) -> float | None:
+    """Seconds above 0, if they were given."""
+    if text is None:
+        return None
+    seconds = parse_time(flag, text)
+    if not seconds:
+        raise UsageError("A limit is above 0.", hint="Write 2s or 50ms.", location=flag)
+    return seconds
+
+
+def parse_planned_tiers(texts: Sequence[str]) -> tuple[TierAsked, ...]:
+    """``host=200GiB@pcie``, ``disk=2TB@6GB``, ``remote=10TB@ib-200``, as given.
+
+    >>> parse_planned_tiers(["host=1GiB@pcie-5"])
+    (TierAsked(name='host', bytes=1073741824, link='pcie-5'),)
+    """
+    found: dict[str, TierAsked] = {}
+    for text in texts:
+        name, _, rest = (word.strip() for word in text.partition("="))
+        size, _, link = (word.strip() for word in rest.partition("@"))
+        if name not in TIER_NAMES or name in found or not size or not link:
+            raise UsageError(
+                f"{shown(text)} is no tier.",
+                hint="Write host=200GiB@pcie, disk=2TB@6GB or remote=10TB@ib-200; each once.",
+                location="--tier",
+            )
+        found[name] = TierAsked(name, parse_bytes(size), link)
+    return tuple(found.values())
 
 
 def parse_daily(text: str | None) -> DailyProfile:

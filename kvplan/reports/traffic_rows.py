@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvplan.reports.figures import size
+from kvplan.reports.section import Section, percent
+from kvplan.reports.simulation_rows import seconds
+from kvplan.reports.traffic_part_rows import part_sections
 from kvplan.traffic_plan import LengthSummary, LoadOnPools, PrefixUseOfPools, TrafficPlan
+
+__all__ = ["Section", "headline", "percent", "sections", "sparkline"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _ASCII_BARS = "_.:-=+*#"
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A title and its rows."""
-
-    title: str
-    rows: tuple[tuple[str, str], ...]
 
 
 def headline(plan: TrafficPlan) -> str:
@@ -25,7 +21,9 @@ def headline(plan: TrafficPlan) -> str:
     held = plan.held
     if plan.verdict == "refused":
         return f"The engine refuses {plan.model.id}."
-    start = f"Holds {held.requests:,} requests of this traffic at a risk of {percent(plan.risk)}"
+    least = "" if held.offered else "at least "
+    start = f"Holds {least}{held.requests:,} requests of this traffic at a risk of "
+    start += percent(plan.risk)
     if plan.load is None:
         return start + "."
     needed = plan.load.replicas_needed
@@ -45,11 +43,16 @@ def sections(plan: TrafficPlan, *, ascii_only: bool = False) -> Iterator[Section
         yield Section("Load", tuple(_load(plan.load, plan.risk, ascii_only=ascii_only)))
     if plan.prefix is not None:
         yield Section("Shared prefix", tuple(_prefix(plan.prefix)))
+    yield from part_sections(plan)
 
 
 def _held(plan: TrafficPlan) -> Iterator[tuple[str, str]]:
     held = plan.held
-    yield f"at a risk of {percent(plan.risk)}", f"{held.requests:,}"
+    count = f"{held.requests:,}" if held.offered else f"{held.requests:,} to {held.at_most:,}"
+    yield f"at a risk of {percent(plan.risk)}", count
+    if held.simulated is not None:
+        agrees = "the analysis agrees" if held.simulated.agrees else "the analysis does not agree"
+        yield "found by simulation", f"{held.simulated.requests:,}: {agrees}"
     yield "limited by", held.limited_by
     yield "if all were average", f"{held.on_average:,.1f}"
     yield "if all were the longest", f"{held.at_longest:,}"
@@ -122,18 +125,11 @@ def _prefix(prefix: PrefixUseOfPools) -> Iterator[tuple[str, str]]:
         saved += f", {size(prefix.bytes_saved)} on one GPU"
     yield "saved", saved
     if prefix.change_units:
-        yield "while a version changes", f"{prefix.change_units:,} units more"
+        more = f"{prefix.change_units:,} units more"
+        if prefix.change_bytes is not None:
+            more += f", {size(prefix.change_bytes)} on one GPU"
+        if prefix.change_s is not None:
+            more += f", for up to {seconds(prefix.change_s)}"
+        yield "while a version changes", more
     if prefix.hit_rate is not None:
         yield "found in the cache", percent(prefix.hit_rate)
-
-
-def percent(share: float) -> str:
-    """A share for people.
-
-    >>> percent(0.001), percent(0.25), percent(1e-9), percent(0)
-    ('0.1 %', '25 %', 'under 0.001 %', '0 %')
-    """
-    least = 1e-5
-    if 0 < share < least:
-        return "under 0.001 %"
-    return f"{share * 100:.4g} %"

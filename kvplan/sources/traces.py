@@ -94,7 +94,7 @@ def _csv_rows(
     header_text = _text(*first, location)
     delimiter = max(",;\t", key=header_text.count)
     header = [name.strip() for name in _cells(first[0], header_text, delimiter, location)]
-    found = choose(header, wanted, location)
+    found = choose(header, wanted, f"{location}:{first[0]}")
     places = [None if name is None else header.index(name) for name in found.names]
     rows = (
         (number, _picked(number, _cells(number, text, delimiter, location), places, location))
@@ -140,7 +140,7 @@ def _json_rows(
     first: tuple[int, bytes], lines: Lines, wanted: Mapping[str, str], location: str
 ) -> tuple[TraceColumns, Iterator[Row]]:
     top = _object(*first, location)
-    found = choose(list(top), wanted, location)
+    found = choose(list(top), wanted, f"{location}:{first[0]}")
     pick = _picker(found.names)
     rows = (
         (number, pick(_object(number, line, location))) for number, line in chain([first], lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -69,19 +69,30 @@ class Sessions:
 
     def pairs(self, *, seed: int = 0, sessions: int = 1000) -> tuple[Pair, ...]:
         """Prompts and outputs of all turns, from so many conversations drawn with ``seed``."""
+        return self.turns_of(seed=seed, sessions=sessions)[0]
+
+    def turns_of(
+        self, *, seed: int = 0, sessions: int = 1000
+    ) -> tuple[tuple[Pair, ...], Mapping[tuple[int, int], float]]:
+        """The same, and for each prompt and output the share that no turn follows.
+
+        Raises:
+            UsageError: no conversation has a turn.
+        """
         random = Random(seed)  # noqa: S311  no secret depends on it
-        drawn = [
-            request
-            for index in range(sessions)
-            for request in self.session(str(index), 0.0, random)
-        ]
+        talks = [list(self.session(str(index), 0.0, random)) for index in range(sessions)]
+        drawn = [request for talk in talks for request in talk]
         if not drawn:
             raise UsageError(
                 "No conversation has a turn within the longest context.",
                 hint="Shorten its messages, or raise the limit.",
             )
         share = 1 / len(drawn)
-        return gathered((one.prompt_tokens, one.output_tokens, share) for one in drawn)
+        pairs = gathered((one.prompt_tokens, one.output_tokens, share) for one in drawn)
+        shares = {(prompt, output): part for prompt, output, part in pairs}
+        ends = (talk[-1] for talk in talks if talk)
+        last = gathered((one.prompt_tokens, one.output_tokens, share) for one in ends)
+        return pairs, {(p, o): min(1.0, part / shares[p, o]) for p, o, part in last}
 
 
 def in_order(starts: Iterator[float], sessions: Sessions, *, seed: int) -> Iterator[Request]:

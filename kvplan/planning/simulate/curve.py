@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvplan.planning.simulate.content import Chunk, Contents
-from kvplan.planning.simulate.distances import COLD, stack_distances
+from kvplan.planning.simulate.distances import COLD, Positions, stack_distances
 from kvplan.simulation import CurvePoint
 from kvplan.workloads.requests import Request
 
@@ -70,19 +70,23 @@ def hit_curve(requests: Iterable[Request], block_tokens: int) -> HitCurve:
     references, deeper = _references(requests, block_tokens)
     # Blocks of the same prompt were not yet referenced when all of them were looked up.
     distances = stack_distances(references)
+    count = len(references)
+    del references
     warm = distances != COLD
-    looked_up = np.sort(distances[warm] - deeper[warm])
-    cold = len(references) - len(looked_up)
-    return HitCurve(blocks=len(references), distinct=cold, distances=looked_up)
+    looked_up = distances[warm]
+    del distances
+    looked_up -= deeper[warm]
+    looked_up.sort()
+    return HitCurve(blocks=count, distinct=count - len(looked_up), distances=looked_up)
 
 
-def _references(requests: Iterable[Request], block_tokens: int) -> tuple[Integers, Integers]:
+def _references(requests: Iterable[Request], block_tokens: int) -> tuple[Integers, Positions]:
     """Blocks in the order in which they are let go, and how many of the prompt went before."""
     contents = Contents()
     numbers: dict[Chunk, int] = {}
     known = 0
     parts: list[Integers] = [np.empty(0, dtype=np.int64)]
-    depths: list[Integers] = [np.empty(0, dtype=np.int64)]
+    depths: list[Positions] = [np.empty(0, dtype=np.int32)]
     for request in requests:
         chain = contents.chain(request)
         blocks = request.prompt_tokens // block_tokens
@@ -94,5 +98,5 @@ def _references(requests: Iterable[Request], block_tokens: int) -> tuple[Integer
                 known += chunk.end // block_tokens - low
             row[low:high] = np.arange(low, high) + numbers[chunk]
         parts.append(row[::-1])
-        depths.append(np.arange(blocks))
+        depths.append(np.arange(blocks, dtype=np.int32))
     return np.concatenate(parts), np.concatenate(depths)

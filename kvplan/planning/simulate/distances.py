@@ -27,7 +27,7 @@ def stack_distances(references: Integers) -> Integers:
     """For each reference its stack distance, or `COLD` where the block was never referenced.
 
     Args:
-        references: Which block, in order of time; shape (n,), any integers.
+        references: Which block, in order of time; shape (n,), any integers; n below 2^31.
 
     Returns:
         Shape (n,).
@@ -35,31 +35,39 @@ def stack_distances(references: Integers) -> Integers:
     before = _previous(references)
     warm = before != COLD
     last = before[warm]
+    del before
+    inside = _inversions(_ranks(last, len(references)))
     distances = np.full(len(references), COLD, dtype=np.int64)
     here = np.flatnonzero(warm)
-    distances[here] = here - last - 1 - _inversions(_ranks(last, len(references)))
+    here -= last
+    here -= 1
+    here -= inside
+    distances[warm] = here
     return distances
 
 
-def _previous(references: Integers) -> Integers:
+def _previous(references: Integers) -> Positions:
     """Where each block was referenced before, or `COLD`."""
-    order = np.argsort(references, kind="stable")
+    order = np.argsort(references, kind="stable").astype(np.int32)
     ordered = references[order]
     same = np.flatnonzero(ordered[1:] == ordered[:-1])
-    before = np.full(len(references), COLD, dtype=np.int64)
+    del ordered
+    before = np.full(len(references), COLD, dtype=np.int32)
     before[order[same + 1]] = order[same]
     return before
 
 
-def _ranks(values: Integers, limit: int) -> Positions:
+def _ranks(values: Positions, limit: int) -> Positions:
     """Distinct values below ``limit`` as a permutation of 0 to their number."""
     seen = np.zeros(limit, dtype=np.int32)
     seen[values] = 1
-    ranks: Positions = (np.cumsum(seen, dtype=np.int32) - 1)[values].astype(np.int32)
+    np.cumsum(seen, out=seen)
+    seen -= 1
+    ranks: Positions = seen[values]
     return ranks
 
 
-def _inversions(permutation: Positions) -> Integers:
+def _inversions(permutation: Positions) -> Positions:
     """For each element, how many larger ones stand before it; shape (m,)."""
     bits = max(0, len(permutation) - 1).bit_length()
     values, counts = permutation, np.zeros(len(permutation), dtype=np.int32)
@@ -73,7 +81,8 @@ def _inversions(permutation: Positions) -> Integers:
             part, sums = _parted(part, sums, bit)
         counts[start : start + size] = sums
     # They are in order of value now.
-    return counts[permutation].astype(np.int64)
+    found: Positions = counts[permutation]
+    return found
 
 
 def _parted(values: Positions, counts: Positions, bit: int) -> tuple[Positions, Positions]:
@@ -83,13 +92,15 @@ def _parted(values: Positions, counts: Positions, bit: int) -> tuple[Positions, 
     """
     count, size = len(values), 1 << (bit + 1)
     ones = (values >> bit) & 1
-    passed = np.cumsum(ones, dtype=np.int32) - ones
-    before = np.repeat(passed[::size], size)[:count]
-    inside = passed - before
-    where = np.arange(count, dtype=np.int32)
+    inside = np.cumsum(ones, dtype=np.int32)
+    inside -= ones
+    inside -= np.repeat(inside[::size], size)[:count]
     zeros = ones == 0
+    del ones
     counts = counts + np.where(zeros, inside, 0)
+    where = np.arange(count, dtype=np.int32)
     place = np.where(zeros, where - inside, (where | (size - 1)) - (size >> 1) + 1 + inside)
+    del where, inside, zeros
     moved, following = np.empty_like(values), np.empty_like(counts)
     moved[place] = values
     following[place] = counts

@@ -1,4 +1,4 @@
-"""The hit-rate curve computes on millions of numbers with numpy, which is an extra."""
+"""What computes on millions of numbers does so with numpy, which is an extra."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from kvplan.errors import UsageError
 
 
-def check() -> None:
+def check(what: str = "The hit-rate curve") -> None:
     """Raises where numpy is not installed.
 
     Raises:
@@ -15,6 +15,6 @@ def check() -> None:
     """
     if find_spec("numpy") is None:
         raise UsageError(
-            "The hit-rate curve needs numpy.",
+            f"{what} needs numpy.",
             hint="Install it: pip install 'kvplan-sizer[sim]'.",
         )

@@ -2,101 +2,143 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from kvplan.engines.base import Answer, Prepared, Setup
 from kvplan.errors import UsageError
 from kvplan.plan import Reason, Verdict
 from kvplan.planning.size import gpu_part, model_part
-from kvplan.planning.traffic import words
+from kvplan.planning.traffic import figures, words
 from kvplan.planning.traffic.capacity import Held
+from kvplan.planning.traffic.closeness import is_close, most_held
 from kvplan.planning.traffic.day import load_of
+from kvplan.planning.traffic.kept_figures import retained
+from kvplan.planning.traffic.pools_apart import Prefill, apart_of, pools_of
+from kvplan.planning.traffic.question import Found, Question
 from kvplan.planning.traffic.replica import Measured, measure
 from kvplan.planning.traffic.summary import summary_of
-from kvplan.planning.traffic.traffic import Demand, Service, Traffic, check_risk
-from kvplan.traffic_plan import (
-    FittedPercentiles,
-    HeldRequests,
-    LoadOnPools,
-    PoolUse,
-    PrefixUseOfPools,
-    TrafficPlan,
-)
+from kvplan.planning.traffic.traffic import Service, Traffic, check_risk
+from kvplan.planning.traffic.verified import verified
+from kvplan.traffic_parts import HeldByClosedSimulation
+from kvplan.traffic_plan import FittedPercentiles, HeldRequests, LoadOnPools, TrafficPlan
 from kvplan.workloads.percentiles import Fit
+
+__all__ = ["Question", "answer_traffic"]
 
 _HUNDRED = 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is to be answered.
-
-    Attributes:
-        traffic: The requests.
-        name: What they are called: a file, or lengths as they were given.
-        risk: The chosen risk.
-        service: How fast they are served.
-        demand: How many come, or None: only what can be held.
-        fits: Laws that were fitted.
-        requests_read: Requests of a trace, or None.
-        requests_failed: Rows of a trace without an output, which were left out.
-    """
-
-    traffic: Traffic
-    name: str
-    risk: float
-    service: Service
-    demand: Demand | None = None
-    fits: tuple[Fit, ...] = ()
-    requests_read: int | None = None
-    requests_failed: int = 0
-
-
-def answer_traffic(prepared: Prepared, setup: Setup, context: int, asked: Question) -> TrafficPlan:
+def answer_traffic(
+    prepared: Prepared,
+    setup: Setup,
+    context: int,
+    asked: Question,
+    *,
+    prefill: Prefill | None = None,
+) -> TrafficPlan:
     """Answers.
+
+    Args:
+        prepared: The configuration that requests are held by.
+        setup: What it was prepared from.
+        context: The longest request that it takes.
+        asked: What is to be answered.
+        prefill: A replica that only computes prompts, where ``asked.apart`` wants one.
 
     Raises:
         NotModelledError: the engine has no pool for requests that come and go.
         UsageError: no request that it takes, or a rate that is missing.
     """
     check_risk(asked.risk)
+    return _plan(_look(prepared, setup, context, asked, prefill), context)
+
+
+def _look(
+    prepared: Prepared, setup: Setup, context: int, asked: Question, prefill: Prefill | None
+) -> Found:
     traffic, left_out = _taken(asked, context)
+    apart = None
+    if asked.apart is not None:
+        apart = apart_of(asked.apart, (prepared, setup), prefill, traffic, asked.service)
+        asked = replace(asked, service=apart.decoding)
     life_s = _longest_life(traffic, asked.service)
     versions = traffic.prefix.versions_alive(life_s) if traffic.prefix else 1.0
     measured = measure(prepared, context, traffic, asked.service, versions=versions)
     held = measured.replica().constant(asked.risk)
     load = _load(measured, asked)
-    engine = prepared.answer(context, None)
+    part = _held(prepared, measured, held, traffic, asked.risk)
+    if asked.verify:
+        check = verified(prepared, measured, (traffic, asked.service), held, asked.risk)
+        part = _checked(part, check)
+    return Found(
+        prepared=prepared,
+        setup=setup,
+        asked=asked,
+        traffic=traffic,
+        left_out=left_out,
+        life_s=life_s,
+        measured=measured,
+        held=held,
+        part=part,
+        load=load,
+        two=None if apart is None else pools_of(apart, measured, traffic, asked.demand, load),
+        engine=prepared.answer(context, None),
+    )
+
+
+def _plan(found: Found, context: int) -> TrafficPlan:
+    asked, traffic, engine = found.asked, found.traffic, found.engine
+    prompts = summary_of((prompt, share) for prompt, _, share in traffic.pairs)
+    outputs = summary_of((output, share) for _, output, share in traffic.pairs)
     return TrafficPlan(
-        verdict=_verdict(engine, held, load, asked.risk),
-        reasons=(
-            *engine.reasons,
-            *words.reasons(held, load, asked.risk, left_out, context),
-            *_range(engine, measured, asked.risk),
-        ),
-        model=model_part(setup.model),
-        gpu=gpu_part(setup, engine),
+        verdict=_verdict(found),
+        reasons=tuple(_reasons(found, context)),
+        model=model_part(found.setup.model),
+        gpu=gpu_part(found.setup, engine),
         engine=engine.engine,
         parallelism=engine.parallelism,
         context=context,
         traffic=asked.name,
         requests_read=asked.requests_read,
         requests_failed=asked.requests_failed,
-        left_out=left_out,
-        prompt=summary_of((prompt, share) for prompt, _, share in traffic.pairs),
-        output=summary_of((output, share) for _, output, share in traffic.pairs)
-        if traffic.grows
-        else None,
+        left_out=found.left_out,
+        prompt=prompts,
+        output=outputs if traffic.grows else None,
         total=summary_of((prompt + output, share) for prompt, output, share in traffic.pairs),
         fits=tuple(_fitted(asked.fits)),
-        pools=_pools(measured),
+        pools=figures.pools(found.measured),
         risk=asked.risk,
-        held=_held(prepared, measured, held, traffic),
-        load=load,
-        prefix=_prefix(measured, engine, asked, held, life_s),
-        assumed=words.assumed(traffic, asked.service, asked.demand),
+        held=found.part,
+        load=found.load,
+        prefix=figures.prefix(found),
+        retention=retained(found.prepared, found.measured, traffic, found.held, found.load),
+        tiers=figures.tiers(found),
+        disaggregated=found.two,
+        policy=figures.policy(found),
+        assumed=words.assumed(traffic, asked.service, asked.demand)
+        + words.assumed_of_parts(found.two, asked.tiers, asked.service),
+    )
+
+
+def _reasons(found: Found, context: int) -> Iterator[Reason]:
+    asked, engine = found.asked, found.engine
+    yield from engine.reasons
+    yield from words.reasons(found.held, found.load, asked.risk, found.left_out, context)
+    yield from words.not_offered(found.part, asked.risk)
+    yield from words.two_pools(found.two)
+    yield from words.dropping(asked.policy, engine.engine.name)
+    yield from _range(engine, found.measured, asked.risk)
+
+
+def _checked(part: HeldRequests, check: HeldByClosedSimulation) -> HeldRequests:
+    """The held requests with what a simulation says of them; where it disagrees, it counts."""
+    if check.agrees:
+        return part.model_copy(update={"simulated": check})
+    least = min(part.requests, check.requests)
+    most = max(part.at_most, check.requests)
+    return part.model_copy(
+        update={"simulated": check, "offered": False, "requests": least, "at_most": most}
     )
 
 
@@ -119,16 +161,24 @@ def _load(measured: Measured, asked: Question) -> LoadOnPools | None:
         asked.demand,
         asked.service,
         steps=measured.steps,
+        kept_steps=measured.kept_steps,
         replicas=measured.pools.replicas,
         risk=asked.risk,
     )
 
 
-def _verdict(engine: Answer, held: Held, load: LoadOnPools | None, risk: float) -> Verdict:
-    if engine.verdict == "refused":
+def _verdict(found: Found) -> Verdict:
+    if found.engine.verdict == "refused":
         return "refused"
-    enough = held.requests >= 1 if load is None else load.peak_risk <= risk
-    return "fits" if enough else "does_not_fit"
+    load, held = found.load, found.part
+    if load is None:
+        enough = held.requests >= 1
+    else:
+        # What the analysis says of a load is worth nothing where a simulation disagrees.
+        withdrawn = held.simulated is not None and not held.simulated.agrees
+        enough = load.peak_risk <= found.asked.risk and not withdrawn
+    sized = found.two is None or words.all_sized(found.two)
+    return "fits" if enough and sized else "does_not_fit"
 
 
 def _range(engine: Answer, measured: Measured, risk: float) -> Iterator[Reason]:
@@ -146,7 +196,9 @@ def _range(engine: Answer, measured: Measured, risk: float) -> Iterator[Reason]:
     yield words.pool_range(low, high)
 
 
-def _held(prepared: Prepared, measured: Measured, held: Held, traffic: Traffic) -> HeldRequests:
+def _held(
+    prepared: Prepared, measured: Measured, held: Held, traffic: Traffic, chosen: float
+) -> HeldRequests:
     replicas = measured.pools.replicas
     extra = traffic.prefix.tokens if traffic.prefix and traffic.prefix_in_front else 0
     longest = max(prompt + output for prompt, output, _ in traffic.pairs) + extra
@@ -155,26 +207,15 @@ def _held(prepared: Prepared, measured: Measured, held: Held, traffic: Traffic) 
         measured.pools.sequences,
         *(pool.count // max(1, one) for pool, one in zip(measured.pools.pools, each, strict=True)),
     )
+    most = most_held(measured.replica(), held, chosen)
     return HeldRequests(
         requests=int(held.requests) * replicas,
+        at_most=most * replicas,
+        offered=is_close(int(held.requests), most),
         risk=held.risk,
         limited_by=held.limited_by,
         on_average=measured.replica().on_average() * replicas,
         at_longest=at_longest * replicas,
-    )
-
-
-def _pools(measured: Measured) -> tuple[PoolUse, ...]:
-    return tuple(
-        PoolUse(
-            name=pool.name,
-            unit=pool.unit,
-            count=pool.count,
-            mean=units.mean,
-            deviation=math.sqrt(units.variance),
-            most=units.most,
-        )
-        for pool, units in zip(measured.pools.pools, measured.units, strict=True)
     )
 
 
@@ -187,29 +228,6 @@ def _fitted(fits: Iterable[Fit]) -> Iterable[FittedPercentiles]:
             fitted=tuple((share * _HUNDRED, tokens) for share, tokens in fit.fitted),
             worst=fit.worst,
         )
-
-
-def _prefix(
-    measured: Measured, engine: Answer, asked: Question, held: Held, life_s: float
-) -> PrefixUseOfPools | None:
-    rule = asked.traffic.prefix
-    if rule is None:
-        return None
-    at = [pool.name for pool in measured.pools.pools].index("kv")
-    saved = held.requests * (measured.whole[at].mean - measured.units[at].mean)
-    unit_bytes = engine.capacity.bytes_per_block if len(measured.pools.pools) == 1 else None
-    rate = asked.demand.rate_per_s if asked.demand else None
-    return PrefixUseOfPools(
-        tokens=rule.tokens,
-        scope=rule.scope,
-        copies=rule.copies,
-        versions_alive=rule.versions_alive(life_s),
-        units_once=measured.once[at],
-        units_saved=saved,
-        bytes_saved=None if unit_bytes is None else round(saved * unit_bytes),
-        change_units=measured.once[at] if rule.change_every_s is not None else 0,
-        hit_rate=None if rate is None else rule.hit_rate(rate / measured.pools.replicas),
-    )
 
 
 def _longest_life(traffic: Traffic, service: Service) -> float:

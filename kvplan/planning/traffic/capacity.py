@@ -40,6 +40,25 @@ class Replica:
         self._units = tuple(units)
         self._grids: dict[tuple[type, int], tuple[float, Grid]] = {}
 
+    @property
+    def units(self) -> tuple[Units, ...]:
+        """Of each pool, what a seen request holds."""
+        return self._units
+
+    def at_most(self, held: Held, risk: float) -> int:
+        """Requests that hold too much of no single pool at that risk: an upper bound.
+
+        The true risk lies between that of the tightest pool and the sum over all of them.
+        """
+        if len(self._units) == 1:
+            return int(held.requests)
+        most = self._pools.sequences
+        return _last(
+            lambda count: max(self._risks(Constant(count))) <= risk,
+            max(1, int(held.requests)),
+            most,
+        )
+
     def risk(self, population: Population) -> float:
         """How likely they hold more than there is: no more than the sum over all pools.
 

@@ -19,23 +19,30 @@ class Stream:
     """Demand with the life of a request.
 
     Attributes:
-        life_s: Seconds that a request lasts on average.
+        life_s: Seconds that a request holds blocks on average.
+        kept_s: Of these, seconds after its last token, while its user thinks.
     """
 
     demand: Demand
     life_s: float
+    kept_s: float = 0.0
 
     @property
     def users_share(self) -> float:
-        """Share of a user's time that goes into waiting for an answer."""
-        return self.life_s / (self.life_s + self.demand.think_s)
+        """Share of a user's time in which blocks are held: waiting for an answer, or kept."""
+        return min(1.0, self.life_s / self._cycle_s)
 
     @property
     def rate_per_s(self) -> float:
         """Requests a second over the day."""
         if self.demand.rate_per_s is not None:
             return self.demand.rate_per_s
-        return (self.demand.users or 0) / (self.life_s + self.demand.think_s)
+        return (self.demand.users or 0) / self._cycle_s
+
+    @property
+    def _cycle_s(self) -> float:
+        """Seconds from one request of a user to the next one."""
+        return self.life_s - self.kept_s + self.demand.think_s
 
     def population(self, factor: float, replicas: int) -> Population:
         """Requests at once on one of so many replicas, at ``factor`` times the mean rate."""
@@ -46,7 +53,14 @@ class Stream:
 
 
 def load_of(
-    replica: Replica, demand: Demand, service: Service, *, steps: float, replicas: int, risk: float
+    replica: Replica,
+    demand: Demand,
+    service: Service,
+    *,
+    steps: float,
+    replicas: int,
+    risk: float,
+    kept_steps: float = 0.0,
 ) -> LoadOnPools:
     """Judges a day.
 
@@ -54,7 +68,8 @@ def load_of(
         replica: One replica's pools and units.
         demand: What comes.
         service: How fast it is served.
-        steps: Mean life of a request in decoding steps.
+        steps: Mean time that a request holds blocks, in decoding steps.
+        kept_steps: Of these, steps after its last token.
         replicas: Replicas that share the demand evenly.
         risk: The chosen risk.
 
@@ -66,7 +81,8 @@ def load_of(
             "How long requests last is not stated, so arrivals say nothing.",
             hint="Add --decode-rate, in tokens a second of one request.",
         )
-    stream = Stream(demand, steps / service.decode_tokens_per_s)
+    rate = service.decode_tokens_per_s
+    stream = Stream(demand, steps / rate, kept_steps / rate)
     peak = demand.profile.peak
     # The busiest hour first: its grid serves all the others.
     by_factor = {

@@ -23,8 +23,10 @@ class Measured:
         left: The same without what shared prefixes take.
         units: Of each pool, what a seen request holds itself.
         whole: The same if nothing were shared.
-        steps: Mean life of an arriving request in decoding steps.
+        steps: Mean time that an arriving request holds blocks, in decoding steps.
+        kept_steps: Of these, steps after its last token, for the session's next turn.
         once: Units of each pool that one version of all prefixes takes.
+        tokens: Tokens of a request that is seen, on average.
     """
 
     pools: ReplicaPools
@@ -32,7 +34,9 @@ class Measured:
     units: tuple[Units, ...]
     whole: tuple[Units, ...]
     steps: float
+    kept_steps: float
     once: tuple[int, ...]
+    tokens: float
 
     def replica(self) -> Replica:
         """The replica that requests are held by."""
@@ -64,14 +68,15 @@ def measure(
         UsageError: no request.
     """
     pools = prepared.pools(context)
+    life = service.life(traffic.retention)
     parts = [
-        (seen(pairs, step=pools.step, prompt_steps=service.prompt_steps), shared, _shares(pairs))
+        (seen(pairs, step=pools.step, life=life), shared, _shares(pairs))
         for pairs, shared in traffic.parts()
     ]
     once = _once(prepared, pools, traffic)
     count = len(pools.pools)
     own = [
-        (found, units_of(found.tokens, _own(prepared, shared), count), share)
+        (found, units_of(found.tokens, held_by(prepared, shared), count), share)
         for found, shared, share in parts
     ]
     whole = own
@@ -87,15 +92,24 @@ def measure(
         units=_together(own),
         whole=_together(whole),
         steps=math.fsum(found.steps * share for found, _, share in parts) / arriving,
+        kept_steps=math.fsum(found.kept_steps * share for found, _, share in parts) / arriving,
         once=once,
+        tokens=_mean_tokens(own),
     )
+
+
+def _mean_tokens(parts: list[tuple[Seen, tuple[Units, ...], float]]) -> float:
+    weights = [found.steps * share for found, _, share in parts]
+    means = [math.fsum(t * part for t, part in found.tokens) for found, _, _ in parts]
+    return math.fsum(w * m for w, m in zip(weights, means, strict=True)) / math.fsum(weights)
 
 
 def _shares(pairs: tuple[tuple[int, int, float], ...]) -> float:
     return math.fsum(share for _, _, share in pairs)
 
 
-def _own(prepared: Prepared, shared: int) -> Held:
+def held_by(prepared: Prepared, shared: int) -> Held:
+    """The rule of what a request holds itself, of which so many tokens are shared."""
     if not shared:
         return prepared.request_units
 

@@ -6,7 +6,9 @@ each arriving one counts with every step of its life (residual-life weighting; t
 paradox of renewal theory).
 
 The clock is decoding steps. A prompt is computed before; it counts with the steps that this takes
-and its tokens grow from none to all meanwhile, as chunks are allocated one by one.
+and its tokens grow from none to all meanwhile, as chunks are allocated one by one. Where the cache
+comes over a link (disaggregated prefill), all of the prompt is held while it does; where sessions
+are kept for their next turn, all of a request is held for a while after its last token.
 """
 
 from __future__ import annotations
@@ -31,11 +33,13 @@ class Seen:
 
     Attributes:
         tokens: Atoms: tokens, rounded up to a step of the engine's, and shares that sum to 1.
-        steps: Mean life in decoding steps.
+        steps: Mean time that blocks are held, in decoding steps.
+        kept_steps: Of these, steps after the last token.
     """
 
     tokens: tuple[Atom, ...]
     steps: float
+    kept_steps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,32 @@ class Units:
         return self.atoms[-1][0]
 
 
-def seen(pairs: Iterable[Pair], *, step: int, prompt_steps: float = 0.0) -> Seen:
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What of a request's life is not generating, in decoding steps.
+
+    Attributes:
+        prompt: For each token of a prompt, steps to compute it.
+        arriving: For each token of a prompt, steps that the whole prompt is held while its cache
+            comes over a link.
+        kept: Steps that a request of (prompt, output) tokens is held after its last one.
+    """
+
+    prompt: float = 0.0
+    arriving: float = 0.0
+    kept: Callable[[int, int], float] | None = None
+
+
+NOTHING_BUT_GENERATING = Life()
+
+
+def seen(pairs: Iterable[Pair], *, step: int, life: Life = NOTHING_BUT_GENERATING) -> Seen:
     """Weighs requests by their lives.
 
     Args:
         pairs: Prompt and output tokens of arriving requests, with shares of any scale.
         step: Tokens at which an engine's units change.
-        prompt_steps: Decoding steps that one token of a prompt takes to compute.
+        life: How long they are held beside generating.
 
     Raises:
         UsageError: no request at all.
@@ -87,15 +110,22 @@ def seen(pairs: Iterable[Pair], *, step: int, prompt_steps: float = 0.0) -> Seen
     longest = max(prompt + output for prompt, output, _ in requests)
     step *= ceil_div(ceil_div(longest, step), _MOST_CELLS)
     cells = _Cells(step, ceil_div(longest, step))
+    kept = 0.0
     for prompt, output, share in requests:
         cells.add(prompt + 1, prompt + output, share)
-        if prompt_steps:
-            cells.add(1, prompt, share * prompt_steps)
+        if life.prompt:
+            cells.add(1, prompt, share * life.prompt)
+        if life.arriving:
+            cells.add(prompt, prompt, share * life.arriving * prompt)
+        if life.kept is not None:
+            after = share * life.kept(prompt, output)
+            cells.add(prompt + output, prompt + output, after)
+            kept += after
     weights = cells.weights()
     whole = math.fsum(weights)
     arrived = math.fsum(share for _, _, share in requests)
     atoms = [((index + 1) * step, part / whole) for index, part in enumerate(weights) if part > 0]
-    return Seen(tuple(atoms), whole / arrived)
+    return Seen(tuple(atoms), whole / arrived, kept / arrived)
 
 
 class _Cells:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvplan.errors import UsageError
+from kvplan.planning.traffic.retention import Retention
+from kvplan.planning.traffic.seen import Life
 from kvplan.workloads.arrivals import EVERY_HOUR_ALIKE, DailyProfile
 from kvplan.workloads.lengths import Pair
 from kvplan.workloads.sharing import PrefixRule
@@ -23,12 +25,14 @@ class Traffic:
         grows: Outputs are known; else every request has its whole length from the start.
         prefix: A shared prefix that is part of the prompts, or None.
         prefix_in_front: It comes on top of the lengths; else prompts shorter than it lack it.
+        retention: How long sessions are kept for their next turn, or None: not at all.
     """
 
     pairs: tuple[Pair, ...]
     grows: bool = True
     prefix: PrefixRule | None = None
     prefix_in_front: bool = False
+    retention: Retention | None = None
 
     def parts(self) -> Iterator[tuple[tuple[Pair, ...], int]]:
         """Requests by how many of their tokens are shared; those parts are disjoint."""
@@ -55,7 +59,7 @@ class Traffic:
         )
         whole = math.fsum(share for _, _, share in self.pairs)
         left = math.fsum(share for _, _, share in kept)
-        taken = Traffic(kept, self.grows, self.prefix, self.prefix_in_front)
+        taken = replace(self, pairs=kept)
         return taken, max(0.0, 1 - left / whole) if whole else 0.0
 
 
@@ -66,10 +70,13 @@ class Service:
     Attributes:
         decode_tokens_per_s: Tokens that a request generates a second, or None: not stated.
         prefill_tokens_per_s: Tokens of its prompt that are computed a second, or None: at once.
+        arriving_tokens_per_s: Tokens of its prompt whose cache comes over a link a second, where
+            another pool computed it; None: it is computed where it is held.
     """
 
     decode_tokens_per_s: float | None = None
     prefill_tokens_per_s: float | None = None
+    arriving_tokens_per_s: float | None = None
 
     def __post_init__(self) -> None:
         for rate in (self.decode_tokens_per_s, self.prefill_tokens_per_s):
@@ -84,9 +91,29 @@ class Service:
     @property
     def prompt_steps(self) -> float:
         """Decoding steps that one token of a prompt takes."""
-        if self.prefill_tokens_per_s is None or self.decode_tokens_per_s is None:
+        return self._steps(self.prefill_tokens_per_s)
+
+    def life(self, retention: Retention | None) -> Life:
+        """What of a request's life is not generating, in decoding steps.
+
+        Raises:
+            UsageError: sessions are kept, and how fast requests generate is not stated.
+        """
+        arriving, prompt = self._steps(self.arriving_tokens_per_s), self.prompt_steps
+        if retention is None:
+            return Life(prompt, arriving)
+        rate = self.decode_tokens_per_s
+        if rate is None:
+            raise UsageError(
+                "How long sessions run before they are kept is not stated.",
+                hint="Add --decode-rate, in tokens a second of one request.",
+            )
+        return Life(prompt, arriving, lambda given, made: rate * retention.kept_s(given, made))
+
+    def _steps(self, tokens_per_s: float | None) -> float:
+        if tokens_per_s is None or self.decode_tokens_per_s is None:
             return 0.0
-        return self.decode_tokens_per_s / self.prefill_tokens_per_s
+        return self.decode_tokens_per_s / tokens_per_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvplan.errors import UsageError
-from kvplan.planning.traffic.seen import seen, units_of
+from kvplan.planning.traffic.seen import Life, seen, units_of
 
 PAIRS = st.lists(
     st.tuples(st.integers(1, 200), st.integers(1, 60), st.floats(0.01, 5)), min_size=1, max_size=8
@@ -27,7 +27,7 @@ def test_every_step_of_every_life_counts_once(
             cell = math.ceil(tokens / step) * step
             walked[cell] = walked.get(cell, 0.0) + weight
     whole = math.fsum(walked.values())
-    found = seen(pairs, step=step, prompt_steps=prompt_steps)
+    found = seen(pairs, step=step, life=Life(prompt=prompt_steps))
     assert dict(found.tokens) == pytest.approx(
         {cell: weight / whole for cell, weight in walked.items() if weight}, abs=1e-9
     )
