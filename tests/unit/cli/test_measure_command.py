@@ -62,6 +62,9 @@ def test_records_are_appended(words: list[str], tmp_path: Path) -> None:
         (["--device", "tpu"], "There is no device 'tpu'"),
         (["--device", "cpu", "--layers", "0"], "too few"),
         (["--device", "cpu", "--tolerance", "7"], "tolerance"),
+        (["--device", "cpu", "--engine", "all"], "only vLLM's can"),
+        (["--device", "cpu", "--engine", "sglang"], "only vLLM's can"),
+        (["--device", "cpu", "--engine", "vllm,sglang"], "only vLLM's can"),
     ],
 )
 def test_wrong_arguments(
@@ -79,3 +82,10 @@ def test_a_planned_gpu_is_needed_without_a_device(
     without = [word for word in words if word not in ("--gpu", "custom:4GiB")]
     assert run([*without, "--device", "cpu"]) == 2
     assert "--gpu is missing" in capsys.readouterr().err
+
+
+def test_a_release_may_be_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    run([*words, "--device", "fake", "--engine", "vllm==0.21.0", "--format", "json"])
+    record = json.loads(capsys.readouterr().out)["record"]
+    assert record["engine_version"] == "0.21.0"
