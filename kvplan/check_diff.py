@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kvplan._version import __version__
 
-Unit = Literal["text", "count", "bytes", "tokens", "money"]
+Unit = Literal["text", "count", "bytes", "tokens", "money", "share"]
 Way = Literal["better", "worse", "other"]
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kvplan._version import __version__
 from kvplan.plan import Plan, Verdict
+from kvplan.traffic_plan import TrafficPlan
 
 Status = Literal["holds", "fails", "unknown"]
 Level = Literal["error", "warning"]
@@ -95,6 +96,20 @@ class Cost(_Part):
     per_request: float | None = None
 
 
+class TrafficResult(_Part):
+    """What real traffic does to a plan.
+
+    Attributes:
+        overload_risk: Share of the busiest hour in which the cache is too small; None where
+            nothing says how many requests there are.
+        replicas_needed: Replicas at which that is the chosen risk or less; None: no number is.
+    """
+
+    plan: TrafficPlan
+    overload_risk: float | None = None
+    replicas_needed: int | None = None
+
+
 class ScenarioResult(_Part):
     """One scenario, or one variant of its matrix.
 
@@ -102,6 +117,8 @@ class ScenarioResult(_Part):
         name: ``chat`` or ``chat[tp=2, gpu=L4-24GB]``.
         place: Of its name in the file.
         requests, verdict: Of the plan, also where the plan itself is left out.
+        traffic: Of requests that come and go, where the workload has such.
+        notes: What the scenario says and the plan does not take into account.
         problem: Why nothing could be planned.
     """
 
@@ -115,8 +132,10 @@ class ScenarioResult(_Part):
     cost: Cost | None = None
     assertions: tuple[Assertion, ...] = ()
     findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
     problem: Problem | None = None
     plan: Plan | None = None
+    traffic: TrafficResult | None = None
 
     @property
     def exit_code(self) -> int:

@@ -2,104 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 from kvplan import api
+from kvplan.asked import Asked as Arguments
+from kvplan.asked import asked_of, whole
+from kvplan.check_result import TrafficResult
 from kvplan.checking.facts import Facts, KnownModel, LiveFacts, LockedFacts
 from kvplan.checking.settings import Settings
+from kvplan.checking.traffic import traffic_result, wants_traffic
+from kvplan.engines.base import Prepared
 from kvplan.errors import InternalError, KvplanError, NotModelledError
 from kvplan.hardware import GpuSpec
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Plan
+from kvplan.planning.size import MAX_RANKS, resolve_context
 from kvplan.scenario.question import Question
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A variant and what came of it: a plan, or an error."""
+    """A variant and what came of it: a plan, or an error.
+
+    Attributes:
+        draft: The model that drafts tokens, where one was read for it.
+        prepared: The engine's configuration, worked out when it is first asked for.
+        traffic: What requests that come and go do to the plan, where the scenario has such.
+    """
 
     question: Question
     plan: Plan | None = None
     model: KnownModel | None = None
     gpu: GpuSpec | None = None
+    draft: KnownModel | None = None
+    prepared: Callable[[], Prepared] | None = None
+    traffic: TrafficResult | None = None
     error: KvplanError | None = None
 
 
 def ask(questions: Sequence[Question], settings: Settings) -> list[Asked]:
     """Plans every question, in order."""
-    facts: Facts = LiveFacts(offline=settings.offline)
+    facts: Facts = LiveFacts(offline=settings.offline, located=settings.located)
     if settings.locked and settings.lock is not None:
         facts = LockedFacts(settings.lock, settings.lock_folder)
-    offline = settings.offline or settings.locked
-
-    def one(question: Question) -> Asked:
-        return _ask(question, facts, offline=offline)
-
+    one = partial(_ask, facts=facts, settings=settings)
     if settings.jobs == 1 or len(questions) < 2:
         return list(map(one, questions))
     with ThreadPoolExecutor(max_workers=settings.jobs) as pool:
         return list(pool.map(one, questions))
 
 
-def _ask(question: Question, facts: Facts, *, offline: bool) -> Asked:
-    model: KnownModel | None = None
-    gpu: GpuSpec | None = None
+def _ask(question: Question, *, facts: Facts, settings: Settings) -> Asked:
+    asked = Asked(question)
     try:
-        _check_workload(question)
-        gpu = facts.gpu(question)
+        asked = replace(asked, gpu=facts.gpu(question))
         try:
-            model = facts.model(question)
+            asked = replace(asked, model=facts.model(question))
         except NotModelledError:
             if isinstance(facts, LockedFacts):
                 raise
-        plan = _size(question, model, gpu, facts.engine(question), offline=offline)
+        return _planned(asked, facts, settings)
     except InternalError:
         raise
     except KvplanError as error:
-        return Asked(question, model=model, gpu=gpu, error=error)
-    return Asked(question, plan, model, gpu)
+        return replace(asked, error=error)
 
 
-def _check_workload(question: Question) -> None:
-    if question.workload.trace is not None:
-        raise NotModelledError(
-            f"workload.trace ({question.workload.trace}) is not planned yet: scenarios take fixed"
-            " lengths, a concurrency, prefixes and sessions.",
-            hint="Write workload: {input_tokens: ..., output_tokens: ..., concurrency: ...}.",
-            location=str(question.place(("workload", "trace"))),
-        )
-
-
-def _size(
-    question: Question,
-    model: KnownModel | None,
-    gpu: GpuSpec | None,
-    engine: str,
-    *,
-    offline: bool,
-) -> Plan:
-    sizes = question.sizes
-    return api.size(
+def _planned(asked: Asked, facts: Facts, settings: Settings) -> Asked:
+    question, known = asked.question, asked.model
+    arguments = _arguments(question, asked.gpu, known, facts.engine(question))
+    draft = facts.draft(question, arguments)
+    if draft is not None:
+        arguments = replace(arguments, draft=draft.spec)
+    if question.gpus_per_node is not None:
+        whole("gpus_per_node", question.gpus_per_node, MAX_RANKS)
+    plan, resolved = api.planned(
         # A model that is not modelled is named, so that the plan can say what it is.
-        question.model if model is None else model.spec,
+        facts.reference(question) if known is None else known.spec,
+        arguments,
+        gpus_per_node=question.gpus_per_node,
+        offline=settings.offline or settings.locked,
+        advice=False,
+    )
+    asked = replace(asked, plan=plan, draft=draft)
+    if resolved is None or plan.verdict == "refused":
+        return asked
+    prepared = lru_cache(maxsize=1)(partial(arguments.engine.planner().prepare, resolved.setup))
+    asked = replace(asked, prepared=prepared)
+    if not wants_traffic(question):
+        return asked
+    setup = resolved.setup
+    longest = resolve_context(setup.model, setup.context)
+    if question.context == "auto":
+        longest = max(1, prepared().longest_context())
+    question = replace(question, trace=question.trace and settings.located(question.trace))
+    return replace(asked, traffic=traffic_result(question, prepared(), setup, longest))
+
+
+def _arguments(
+    question: Question, gpu: GpuSpec | None, model: KnownModel | None, engine: str
+) -> Arguments:
+    # Where lengths differ, not all requests at once are as long as the longest.
+    concurrency = None if question.workload.says_lengths else question.concurrency
+    return asked_of(
         question.gpu if gpu is None else gpu,
         engine=engine,
-        tp=sizes.get("tp", 1),
-        pp=sizes.get("pp", 1),
-        dp=sizes.get("dp", 1),
-        dcp=sizes.get("dcp", 1),
-        context=question.context,
-        concurrency=question.concurrency,
-        weights=_weights(question, None if model is None else model.spec),
-        kv_dtype=question.kv_dtype,
-        dtype=question.dtype,
+        sizes={name: question.sizes.get(name, 1) for name in ("tp", "pp", "dp", "dcp")},
+        load=(question.context, concurrency),
+        words={
+            "weights": _weights(question, None if model is None else model.spec),
+            "kv_dtype": question.kv_dtype,
+            "dtype": question.dtype,
+        },
         kv_budget=question.kv_budget,
-        engine_options=question.options,
-        gpus_per_node=question.gpus_per_node,
-        offline=offline,
-        advice=False,
+        options=question.options,
+        images=(0, None, None),
     )
 
 

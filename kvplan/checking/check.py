@@ -16,19 +16,21 @@ from kvplan.check_result import (
 )
 from kvplan.checking.ask import Asked, ask
 from kvplan.checking.collect import collect, failed
-from kvplan.checking.facts import lock_key, scenario_key
+from kvplan.checking.facts import scenario_key
+from kvplan.checking.locking import plan_for_lock
+from kvplan.checking.notes import notes_of
 from kvplan.checking.settings import Settings
 from kvplan.plan import Plan
 from kvplan.reports.headline import headline
 from kvplan.scenario import baseline
+from kvplan.scenario.costs import cost_of
 from kvplan.scenario.drift import drift
 from kvplan.scenario.expectation import parse
+from kvplan.scenario.facts import Facts
 from kvplan.scenario.judge import judge
-from kvplan.scenario.lock import locked_plan
 from kvplan.scenario.question import Question
 from kvplan.scenario.rules.base import Shown
 from kvplan.scenario.rules.lint import lint, reason_to_ignore
-from kvplan.scenario.values import Facts, cost_of
 
 
 def check(files: Iterable[Path], settings: Settings) -> CheckResult:
@@ -47,17 +49,23 @@ def check(files: Iterable[Path], settings: Settings) -> CheckResult:
 
 def _result(asked: Asked, settings: Settings, of_pool: Finding | None) -> ScenarioResult:
     question, plan = asked.question, asked.plan
-    linted = lint(
-        Shown(question, plan, None if asked.model is None else asked.model.spec, asked.gpu)
-    )
+    spec = None if asked.model is None else asked.model.spec
+    linted = lint(Shown(question, plan, spec, asked.gpu, asked.traffic))
     pooled = () if of_pool is None else (of_pool,)
     if plan is None:
         assert asked.error is not None  # noqa: S101 - one of the two is there
         result = failed(question.name, question.place(), asked.error)
         return result.model_copy(update={"findings": (*linted, *pooled)})
-    facts = Facts(plan, question.workload, question.prices)
+    facts = Facts(
+        plan,
+        question.workload,
+        question.prices,
+        question.concurrency,
+        asked.traffic,
+        asked.prepared,
+    )
     assertions = judge(facts, _expected(question), question.place())
-    drifted = tuple(_drift(asked, plan, settings))
+    drifted = tuple(_drift(asked, settings))
     result = ScenarioResult(
         name=question.name,
         place=question.place(),
@@ -69,7 +77,9 @@ def _result(asked: Asked, settings: Settings, of_pool: Finding | None) -> Scenar
         cost=cost_of(facts),
         assertions=assertions,
         findings=(*linted, *pooled, *drifted),
+        notes=tuple(notes_of(question)),
         plan=plan,
+        traffic=asked.traffic,
     )
     result = _with_baseline(result, settings)
     outcome = _outcome(plan, assertions, result.findings, strict=settings.strict)
@@ -81,7 +91,7 @@ def _expected(question: Question) -> list[tuple[str, Place]]:
     return [(text, question.place(("expect", at))) for at, text in enumerate(lines)]
 
 
-def _drift(asked: Asked, plan: Plan, settings: Settings) -> Iterable[Finding]:
+def _drift(asked: Asked, settings: Settings) -> Iterable[Finding]:
     if settings.lock is None:
         return
     question = asked.question
@@ -89,13 +99,7 @@ def _drift(asked: Asked, plan: Plan, settings: Settings) -> Iterable[Finding]:
     if before is None:
         yield _not_in_lock(question)
         return
-    now = locked_plan(
-        question,
-        plan,
-        model=lock_key(question.model, settings.lock_folder),
-        config_sha256="" if asked.model is None else asked.model.config_sha256,
-    )
-    found = drift(question, before, now)
+    found = drift(question, before, plan_for_lock(asked, settings))
     if found is not None:
         yield found
 

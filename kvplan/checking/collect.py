@@ -13,7 +13,7 @@ from kvplan.scenario.layers import Layered, layered, pools
 from kvplan.scenario.load import Sources, load
 from kvplan.scenario.matrix import expand
 from kvplan.scenario.overrides import check_names
-from kvplan.scenario.pool_use import overcommitted
+from kvplan.scenario.pool_use import PoolUse
 from kvplan.scenario.question import Question, question
 from kvplan.scenario.schema import Pool
 
@@ -31,6 +31,7 @@ class Collected:
 
     questions: list[Question] = field(default_factory=list)
     failed: list[ScenarioResult] = field(default_factory=list)
+    pools: PoolUse = field(default_factory=PoolUse)
     pool_findings: dict[int, Finding] = field(default_factory=dict)
 
 
@@ -52,6 +53,9 @@ def collect(files: Iterable[Path], settings: Settings) -> Collected:
         scenarios, of_file = layered(file), pools(file)
         names += [each.name for each in scenarios]
         _add(collected, scenarios, of_file, settings)
+    collected.pool_findings = {
+        id(question): finding for question, finding in collected.pools.findings()
+    }
     if names:
         check_names(settings.overrides, names)
     elif not collected.failed:
@@ -80,9 +84,8 @@ def _add(
                 place = variant.document.place()
                 collected.failed.append(failed(variant.name, place, error))
     collected.questions += found
-    by_name = {each.name: each for each in found}
-    for name, finding in overcommitted(found, of_file).items():
-        collected.pool_findings[id(by_name[name])] = finding
+    for asked in found:
+        collected.pools.add(asked, of_file)
 
 
 def failed(name: str, place: Place, error: KvplanError) -> ScenarioResult:

@@ -10,8 +10,10 @@ from threading import Lock as Mutex
 from typing import Protocol, TypeVar
 
 from kvplan.architectures import read_model
+from kvplan.asked import Asked as Arguments
 from kvplan.errors import HubUnreachableError, KvplanError
 from kvplan.hardware import GpuSpec
+from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
 from kvplan.scenario.lock import Lock, config_hash
 from kvplan.scenario.question import Question
@@ -42,6 +44,18 @@ class Facts(Protocol):
 
     def gpu(self, question: Question) -> GpuSpec | None:
         """The GPU of a question; None where it names several devices."""
+        ...
+
+    def draft(self, question: Question, arguments: Arguments) -> KnownModel | None:
+        """The model that drafts tokens, where the options name one.
+
+        Raises:
+            KvplanError: as for `model`.
+        """
+        ...
+
+    def reference(self, question: Question) -> str:
+        """The model's name as it can be read here."""
         ...
 
     def engine(self, question: Question) -> str:
@@ -75,15 +89,31 @@ class Once:
 
 
 class LiveFacts:
-    """Reads the Hub, the disk and the bundled specs."""
+    """Reads the Hub, the disk and the bundled specs.
 
-    def __init__(self, *, offline: bool) -> None:
+    Args:
+        offline: Bundled specs and caches only.
+        located: Where a path is to be read from.
+    """
+
+    def __init__(self, *, offline: bool, located: Callable[[Path], Path]) -> None:
         self._offline = offline
+        self._located = located
         self._once = Once()
 
     def model(self, question: Question) -> KnownModel:
         """See `Facts.model`."""
-        return self._once.get("model", question.model, lambda: self._read(question.model))
+        return self._known(question.model, question)
+
+    def draft(self, question: Question, arguments: Arguments) -> KnownModel | None:
+        """See `Facts.draft`."""
+        name = draft_name(arguments)
+        return None if name is None else self._known(name, question)
+
+    def reference(self, question: Question) -> str:
+        """See `Facts.reference`."""
+        path = Path(question.model)
+        return str(self._located(path)) if path.is_absolute() else question.model
 
     def gpu(self, question: Question) -> GpuSpec | None:
         """See `Facts.gpu`."""
@@ -94,9 +124,41 @@ class LiveFacts:
         """As the scenario says."""
         return question.engine
 
-    def _read(self, name: str) -> KnownModel:
-        facts = read_facts(name, offline=self._offline)
+    def _known(self, name: str, question: Question) -> KnownModel:
+        return self._once.get("model", name, lambda: self._read(name, question))
+
+    def _read(self, name: str, question: Question) -> KnownModel:
+        path = Path(name)
+        if not path.is_absolute():
+            facts = read_facts(name, offline=self._offline)
+            return KnownModel(read_model(facts), config_hash(facts.config))
+        there = self._located(path)
+        facts = read_facts(str(there), offline=self._offline)
+        root = question.variant.layered.root
+        if root is not None and path.is_relative_to(root):
+            facts = _from_root(facts, there, path.relative_to(root))
         return KnownModel(read_model(facts), config_hash(facts.config))
+
+
+def _from_root(facts: ModelFacts, there: Path, inside: Path) -> ModelFacts:
+    """The facts with paths from the repository's root, so that they are the same in every clone."""
+    # Of a config.json the whole folder is read.
+    old, new = (there, inside) if there.is_dir() else (there.parent, inside.parent)
+
+    def shortened(text: str | None) -> str | None:
+        return None if text is None else text.replace(str(old), new.as_posix())
+
+    changes = {
+        name: shortened(getattr(facts, name)) for name in ("id", "source", "checkpoint_source")
+    }
+    notes = tuple(shortened(note) or "" for note in facts.notes)
+    return facts.model_copy(update={**changes, "notes": notes})
+
+
+def draft_name(arguments: Arguments) -> str | None:
+    """The model that the options draft tokens with, if they name one."""
+    wanted = arguments.engine.planner().draft_of(arguments.options)
+    return None if wanted is None else wanted.model
 
 
 class LockedFacts:
@@ -108,7 +170,19 @@ class LockedFacts:
 
     def model(self, question: Question) -> KnownModel:
         """See `Facts.model`."""
-        key = lock_key(question.model, self._folder)
+        return self._known(question.model)
+
+    def draft(self, question: Question, arguments: Arguments) -> KnownModel | None:  # noqa: ARG002
+        """See `Facts.draft`."""
+        name = draft_name(arguments)
+        return None if name is None else self._known(name)
+
+    def reference(self, question: Question) -> str:
+        """See `Facts.reference`."""
+        return question.model
+
+    def _known(self, name: str) -> KnownModel:
+        key = lock_key(name, self._folder)
         found = self._lock.models.get(key)
         if found is None:
             raise _not_locked(f"the model {key}")

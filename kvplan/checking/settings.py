@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Settings:
         inside: Paths have to stay in the file's repository.
         jobs: Scenarios planned at once; waiting for the Hub overlaps.
         read: How scenario files are read.
+        located: Where a path that a scenario names is to be read from: another revision's copy.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -42,3 +43,4 @@ class Settings:
     inside: bool = True
     jobs: int = 1
     read: ReadBytes = read_scenario_file
+    located: Callable[[Path], Path] = field(default=lambda path: path)

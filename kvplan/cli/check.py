@@ -109,5 +109,18 @@ def _write(result: CheckResult, report_format: str, output: Path | None) -> None
         report_format,  # type: ignore[arg-type] # the same words
         color=look.color,
         ascii_only=look.ascii_only,
+        when=_now(),
     )
     write(text, output)
+
+
+def _now() -> str:
+    """The time, or the one that a reproducible build states."""
+    import os
+    from datetime import UTC, datetime
+
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.now(UTC)
+    if stated.isascii() and stated.isdigit() and len(stated) <= len("99999999999"):
+        now = datetime.fromtimestamp(int(stated), UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%S")

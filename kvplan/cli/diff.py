@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,13 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kvplan.cli import flags, scenario_flags
+from kvplan.cli.invocation import invocation_of
 from kvplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kvplan.check_diff import Diff
     from kvplan.checking.settings import Settings
     from kvplan.sources.git import Revision
 
+_NOW = "the working tree"
 _Format = Annotated[
     Literal["text", "json", "markdown"],
     typer.Option(
@@ -27,6 +32,7 @@ _Format = Annotated[
 
 
 def diff(
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -71,7 +77,8 @@ def diff(
         settings = scenario_flags.settings(
             overrides=overrides or (), offline=offline, allow_outside=allow_outside, jobs=jobs
         )
-        found = _of_git(git, scenario_flags.scenario_files(files), settings, locked=locked)
+        remark = invocation_of(context).remark
+        found = _of_git(git, scenario_flags.scenario_files(files), settings, remark, locked=locked)
     write(_rendered(found, report_format, output), output)
     return int(exit_code and found.worse)
 
@@ -89,18 +96,34 @@ def _of_files(files: list[Path]) -> Diff:
     return compare(read_result(old), read_result(new), names=(str(old), str(new)))
 
 
-def _of_git(name: str, files: list[Path], settings: Settings, *, locked: bool) -> Diff:
+def _of_git(
+    name: str,
+    files: list[Path],
+    settings: Settings,
+    remark: Callable[[str], None],
+    *,
+    locked: bool,
+) -> Diff:
     from kvplan.checking.check import check
     from kvplan.planning.diff import diff as compare
     from kvplan.sources.git import Revision
 
     revision = Revision(name, files[0].resolve().parent)
-    before = replace(settings, read=revision.read)
-    after = settings
-    if locked:
-        before, after = _with_locks(before, after, revision, files)
-    old = check([each for each in files if revision.has(each)], before)
-    return compare(old, check(files, after), names=(name, "the working tree"))
+    with tempfile.TemporaryDirectory(prefix="kvplan-") as folder:
+        copies = Path(folder)
+        before = replace(
+            settings, read=revision.read, located=lambda path: revision.copied(path, copies)
+        )
+        after = settings
+        if locked:
+            before, after = _with_locks(before, after, revision, files)
+        old = check([each for each in files if revision.has(each)], before)
+    new = check(files, after)
+    for side, result in ((name, old), (_NOW, new)):
+        for each in result.scenarios:
+            if each.problem is not None:
+                remark(f"kvplan: not planned in {side}: {each.name}: {each.problem.message}")
+    return compare(old, new, names=(name, _NOW))
 
 
 def _with_locks(

@@ -11,18 +11,18 @@ from kvplan.cli import flags
 
 def schema(
     what: Annotated[
-        Literal["scenario", "plan", "record"],
+        Literal["scenario", "plan", "record", "prices"],
         typer.Argument(
-            metavar="scenario|plan|record",
+            metavar="scenario|plan|record|prices",
             help="scenario: what kvplan check reads; plan: what kvplan size --format json writes;"
-            " record: a line that kvplan validate reads.",
+            " record: a line that kvplan validate reads; prices: what kvplan fit --prices reads.",
             show_default=False,
         ),
     ],
     *,
     output: flags.Output = None,
 ) -> None:
-    """Print the JSON Schema of scenarios, plans or records."""
+    """Print the JSON Schema of scenarios, plans, records or price files."""
     import json
 
     from kvplan.cli.output import write
@@ -32,7 +32,7 @@ def schema(
 
 def _schema(what: str) -> dict[str, Any]:
     if what == "scenario":
-        from kvplan.scenario.schema import json_schema
+        from kvplan.scenario.json_schema import json_schema
 
         return json_schema()
     draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
@@ -40,6 +40,10 @@ def _schema(what: str) -> dict[str, Any]:
         from kvplan.plan import Plan
 
         return {**draft, **Plan.model_json_schema(by_alias=True, mode="serialization")}
+    if what == "prices":
+        from kvplan.fit_prices import PriceList
+
+        return {**draft, **PriceList.model_json_schema(by_alias=True)}
     from kvplan.measurement import Measurement
 
     return {**draft, **Measurement.model_json_schema(by_alias=True)}

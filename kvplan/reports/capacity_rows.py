@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kvplan.plan import Capacity, KvPart, Plan
+from kvplan.reports.device_rows import device_word
 from kvplan.reports.figures import byte_range, count_range, counted
-from kvplan.reports.headline import context_text
+from kvplan.reports.headline import context_text, given_batch
 from kvplan.units import format_bytes, format_count
 
 
@@ -30,10 +31,10 @@ def capacity_scopes(plan: Plan) -> tuple[Scope, ...]:
     """Per GPU, per replica, and for the deployment; empty where nothing could be planned."""
     if plan.kv is None or plan.capacity is None:
         return ()
-    replica = counted(plan.parallelism.tp * plan.parallelism.pp, "GPU")
+    replica = counted(plan.parallelism.tp * plan.parallelism.pp, device_word(plan))
     deployment = replica if plan.parallelism.dp == 1 else f"{plan.parallelism.dp} × {replica}"
     return (
-        Scope("Per GPU", _per_gpu(plan, plan.kv, plan.capacity)),
+        Scope(f"Per {device_word(plan)}", _per_gpu(plan, plan.kv, plan.capacity)),
         Scope(f"Per replica ({replica})", _per_replica(plan, plan.capacity)),
         Scope(f"Deployment ({deployment})", _deployment(plan, plan.capacity)),
     )
@@ -88,11 +89,13 @@ def _per_replica(plan: Plan, capacity: Capacity) -> tuple[Figure, ...]:
     # Only for vLLM are these figures promised to be the ones in its log.
     logged = "as the engine logs it" if plan.engine.name == "vllm" else ""
     tokens = count_range(capacity.tokens_low, capacity.tokens_high)
+    batch = given_batch(plan)
+    alone = "one request alone" if batch == 1 else f"a batch of {format_count(batch)}"
     return (
         Figure("KV blocks", format_count(capacity.blocks), "", logged),
         Figure("tokens", format_count(capacity.tokens), tokens, logged),
         Figure("max concurrency", f"{capacity.max_concurrency:,.2f}", "", logged),
-        Figure("longest context", format_count(capacity.max_context), "", "one request alone"),
+        Figure("longest context", format_count(capacity.max_context), "", alone),
     )
 
 

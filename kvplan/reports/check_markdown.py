@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kvplan.check_result import CheckResult, Cost, Outcome, ScenarioResult
 from kvplan.reports.check_text import summary
+from kvplan.reports.check_traffic import requests_text, traffic_line, verdict_text
 from kvplan.reports.clean import markdown_code, markdown_text
 
 # A later run finds its own comment by this line and writes over it.
@@ -39,12 +40,11 @@ def _table(result: CheckResult) -> Iterator[str]:
     yield "| | scenario | verdict | requests | cost |"
     yield "|---|---|---|---:|---:|"
     for each in result.scenarios:
-        requests = "" if each.requests is None else f"{each.requests:,}"
         cells = (
             _MARKS[each.outcome],
             markdown_code(each.name),
-            markdown_text(each.verdict or "none"),
-            requests,
+            markdown_text(verdict_text(each)),
+            markdown_text(requests_text(each)),
             cost_text(each.cost),
         )
         yield f"| {' | '.join(cells)} |"
@@ -67,12 +67,17 @@ def _details(result: CheckResult) -> Iterator[str]:
         if lines:
             yield f"### {markdown_code(each.name)}"
             yield ""
-            yield f"{markdown_code(str(each.place))}" + (
-                f": {markdown_text(each.headline)}" if each.headline else ""
-            )
+            yield _about(each)
             yield ""
             yield from lines
             yield ""
+
+
+def _about(each: ScenarioResult) -> str:
+    """Where it stands, and what came of it."""
+    said = [each.headline, f"Traffic: {traffic_line(each.traffic)}" if each.traffic else None]
+    text = markdown_text(" ".join(filter(None, said)))
+    return markdown_code(str(each.place)) + (f": {text}" if text else "")
 
 
 def _lines(result: ScenarioResult) -> Iterator[str]:
@@ -89,3 +94,5 @@ def _lines(result: ScenarioResult) -> Iterator[str]:
                 f"- {mark} {finding.code} {markdown_text(finding.message)}"
                 f" *{markdown_text(finding.fix)}*"
             )
+    for note in result.notes:
+        yield f"- 📝 {markdown_text(note)}"

@@ -18,10 +18,13 @@ _EXPECTATION = ("KV001", "expectation", "An expectation does not hold.")
 _PROBLEM = ("KV002", "no-plan", "A scenario can't be planned.")
 
 
+_NO_PAGE = frozenset((_EXPECTATION[0], _PROBLEM[0]))
+
+
 def check_sarif(result: CheckResult) -> str:
     """The result as one run."""
     rules = {
-        each.code: _rule(each.code, each.rule, each.fix)
+        each.code: _rule(each.code, each.rule, _title(each.rule))
         for scenario in result.scenarios
         for each in scenario.findings
     }
@@ -37,7 +40,18 @@ def check_sarif(result: CheckResult) -> str:
 
 
 def _rule(code: str, name: str, text: str) -> dict[str, Any]:
-    return {"id": code, "name": name, "help": {"text": text}}
+    page = "README" if code in _NO_PAGE else code
+    return {
+        "id": code,
+        "name": name,
+        "shortDescription": {"text": text},
+        "help": {"text": f"docs/rules/{page}.md of kvplan says more."},
+    }
+
+
+def _title(name: str) -> str:
+    """A rule's name as a sentence: what it found and how to mend it stands in each result."""
+    return f"{name.replace('-', ' ').capitalize()}."
 
 
 def _results(result: CheckResult) -> Iterator[dict[str, Any]]:

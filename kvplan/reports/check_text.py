@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvplan.check_result import Assertion, CheckResult, Finding, Outcome, ScenarioResult
+from kvplan.reports.check_traffic import traffic_line
 from kvplan.reports.clean import ascii_text, clean
 from kvplan.reports.figures import counted
 
@@ -43,6 +44,8 @@ def _scenario(result: ScenarioResult, *, color: bool) -> Iterator[str]:
     yield f"{word} {clean(result.name)} ({clean(str(result.place))})"
     if result.headline:
         yield f"  {clean(result.headline)}"
+    if result.traffic:
+        yield f"  Traffic: {clean(traffic_line(result.traffic))}"
     if result.problem:
         yield (
             f"  {clean(result.problem.message)}"
@@ -56,6 +59,8 @@ def _scenario(result: ScenarioResult, *, color: bool) -> Iterator[str]:
             yield _assertion(assertion, color=color)
     for finding in result.findings:
         yield from _finding(finding, color=color)
+    for note in result.notes:
+        yield f"  note    {clean(note)}"
     yield ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kvplan.plan import DevicePart, Plan
 from kvplan.units import format_bytes, format_count
 
@@ -24,6 +26,11 @@ def _row(part: DevicePart) -> tuple[str, ...]:
     return (name, f"{part.layers}", *sizes, left, format_bytes(part.compute_bytes))
 
 
+def device_word(plan: Plan) -> str:
+    """What a device of the plan is called: a box may have no GPU."""
+    return "host" if plan.gpu.id.startswith("cpu:") and _SEVERAL not in plan.gpu.id else "GPU"
+
+
 def fullest(plan: Plan) -> str:
     """The device whose ledger the plan shows, by name where there are several kinds."""
     if _SEVERAL not in plan.gpu.id or plan.kv is None:
@@ -35,6 +42,10 @@ def fullest(plan: Plan) -> str:
 
 def hardware(plan: Plan) -> str:
     """``2 × L4-24GB``, or each device by name where they differ."""
-    if _SEVERAL in plan.gpu.id:
-        return plan.gpu.id
-    return f"{format_count(plan.gpu.count)} × {plan.gpu.id}"
+    if _SEVERAL not in plan.gpu.id:
+        return f"{format_count(plan.gpu.count)} × {plan.gpu.id}"
+    counts = Counter(part.id for part in plan.devices)
+    return _SEVERAL.join(
+        f"{format_count(counts[name])} × {name}" if counts[name] > 1 else name
+        for name in plan.gpu.id.split(_SEVERAL)
+    )

@@ -8,6 +8,7 @@ from kvplan.check_diff import Diff, DiffRow, ScenarioDiff
 from kvplan.reports.check_markdown import cut
 from kvplan.reports.clean import markdown_code, markdown_text
 from kvplan.reports.diff_rows import change, sides, title
+from kvplan.reports.figures import counted
 
 # A later run finds its own comment by this line and writes over it.
 MARKER = "<!-- kvplan diff -->"
@@ -16,6 +17,7 @@ _WAYS = {"better": "✅", "worse": "❌", "other": ""}
 _FIRST = frozenset(
     (
         *("outcome", "verdict", "requests", "cost_per_hour", "cost_per_request", "engine"),
+        *("held_requests", "overload_risk", "replicas"),
         *("model.id", "model.revision", "gpu.id", "gpu.count", "context", "tokens_low"),
     )
 )
@@ -41,7 +43,7 @@ def _scenario(each: ScenarioDiff) -> Iterator[str]:
     yield from _table(tuple(row for row in each.rows if row.name in _FIRST))
     rest = tuple(row for row in each.rows if row.name not in _FIRST)
     if rest:
-        yield f"<details><summary>{len(rest):,} more lines</summary>"
+        yield f"<details><summary>{counted(len(rest), 'more line')}</summary>"
         yield ""
         yield from _table(rest)
         yield "</details>"

@@ -17,6 +17,8 @@ def side(row: DiffRow, value: float | str | None) -> str:
             return format_bytes(value)
         case "money":
             return f"{value:.6g} {row.currency or ''}".strip()
+        case "share":
+            return f"{100 * value:.3g} %"
         case _:
             return format_count(value)
 
@@ -36,6 +38,8 @@ def change(row: DiffRow) -> str:
     by = row.new - row.old
     sign = "+" if by > 0 else "−"
     amount = side(row, abs(by))
+    if row.unit == "share":
+        return f"{sign}{amount}"  # a percentage of percentages would be read wrongly
     percent = f" ({sign}{abs(by) / row.old:.1%})".replace("%", " %") if row.old else ""
     return f"{sign}{amount}{percent}"
 

@@ -59,6 +59,12 @@ def taken_up(plan: Plan) -> tuple[Reason, ...]:
     return tuple(reason for reason in plan.reasons if reason.message in said)
 
 
+def given_batch(plan: Plan) -> int:
+    """Requests that run as one piece because the user said so; 1 where they come and go."""
+    batch = plan.engine.options.get("batch_size")
+    return batch if isinstance(batch, int) and "batch_size" not in plan.engine.assumed else 1
+
+
 def context_text(plan: Plan) -> str:
     """The length that was planned for: ``32,768 tokens``."""
     context = plan.workload.context
@@ -75,7 +81,17 @@ def _first_reason(plan: Plan) -> str:
 def _holding(plan: Plan, capacity: Capacity) -> str:
     verb = "holds" if plan.gpu.count == 1 else "hold"
     requests = counted(capacity.requests, "request")
-    return f"{hardware(plan)} {verb} {requests} of {context_text(plan)} at once"
+    held = f"{hardware(plan)} {verb} {requests} of {context_text(plan)} at once"
+    return held + _start(plan, capacity)
+
+
+def _start(plan: Plan, capacity: Capacity) -> str:
+    """What holds so many, where the engine is started with slots and fewer were planned."""
+    slots = plan.engine.options.get("n_seq_max")
+    needed = capacity.requests // plan.parallelism.dp
+    if not isinstance(slots, int) or needed <= slots:
+        return ""
+    return f" if started with n_seq_max {needed} and n_ctx {format_count(capacity.tokens)}"
 
 
 def _wish(plan: Plan) -> str:
@@ -101,6 +117,7 @@ def _limit_option(plan: Plan) -> str:
         "max_num_seqs",
         "max_running_requests",
         "max_batch_size",
+        "num_parallel",
         "n_seq_max",
         "batch_size",
     ):
@@ -110,11 +127,24 @@ def _limit_option(plan: Plan) -> str:
 
 
 def _not_even_one(plan: Plan, capacity: Capacity) -> str:
+    if " + " in plan.gpu.id and plan.reasons and plan.reasons[0].code == "device_full":
+        return _first_reason(plan)  # which of unlike devices it is
     if capacity.max_context <= 0:
         return f"{hardware(plan)} {_overfull(plan, capacity)}"
+    if capacity.max_context >= (plan.workload.context or 1):
+        return _first_reason(plan)  # there is room, and yet the engine does not come up
+    longest = counted(capacity.max_context, "token")
+    slots = plan.engine.options.get("n_seq_max")
+    if isinstance(slots, int) and slots > 1:
+        return (
+            f"{hardware(plan)} cannot hold {slots} slots of {context_text(plan)}; the longest"
+            f" slots that fit have {longest}. KV cache runs out first."
+        )
+    batch = given_batch(plan)
+    held = "one request" if batch == 1 else f"a batch of {counted(batch, 'request')}"
     return (
-        f"{hardware(plan)} cannot hold one request of {context_text(plan)}; the longest that fits"
-        f" has {counted(capacity.max_context, 'token')}. KV cache runs out first."
+        f"{hardware(plan)} cannot hold {held} of {context_text(plan)}; the longest that fits"
+        f" has {longest}. KV cache runs out first."
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kvplan.ledger import total
-from kvplan.plan import Plan
+from kvplan.plan import Advice, Plan
 from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.changes import change_flags
 from kvplan.reports.clean import markdown_code, markdown_text
-from kvplan.reports.device_rows import HEADER, device_rows, fullest
+from kvplan.reports.device_rows import HEADER, device_rows, device_word, fullest
 from kvplan.reports.figures import assumed_settings, byte_range, counted, filled_in, share, size
 from kvplan.reports.group_rows import group_rows
 from kvplan.reports.headline import headline, subject
@@ -89,11 +89,17 @@ def _advice(plan: Plan) -> str:
             (
                 markdown_text(advice.action),
                 markdown_code(flags) if flags else "",
-                f"{advice.gain.requests:+,} / {advice.gain.tokens:+,}",
+                _gain(advice),
                 "<br>".join(markdown_text(part) for part in (advice.cost, advice.note) if part),
             )
         )
     return _table(("What to change", "Flags", ">Requests / tokens", "Cost"), rows)
+
+
+def _gain(advice: Advice) -> str:
+    """Requests, and tokens unless fewer are kept than before."""
+    requests, tokens = advice.gain.requests, advice.gain.tokens
+    return f"{requests:+,} / {tokens:+,}" if tokens >= 0 else f"{requests:+,} / –"
 
 
 def _reasons(plan: Plan) -> str:
@@ -124,7 +130,7 @@ def _ledger(plan: Plan) -> str:
             )
         )
     table = _table(("Line", ">Bytes", ">Share", ">Range", "Confidence"), rows)
-    title = f"Ledger of one GPU, {counted(len(plan.ledger), 'line')}"
+    title = f"Ledger of one {device_word(plan)}, {counted(len(plan.ledger), 'line')}"
     return _folded(title, table)
 
 

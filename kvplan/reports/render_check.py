@@ -15,6 +15,7 @@ def render_check(
     *,
     color: bool = False,
     ascii_only: bool = False,
+    when: str | None = None,
 ) -> str:
     """The result in one format, ending with a newline.
 
@@ -24,6 +25,7 @@ def render_check(
             (annotations), ``markdown`` (a comment), ``sarif``.
         color: ANSI colours in the text.
         ascii_only: No character beyond ASCII in the text.
+        when: The time that JUnit states, as ``2026-11-29T12:00:00``; None: that of no clock.
     """
     match format:
         case "text":
@@ -35,9 +37,9 @@ def render_check(
 
             return check_json(result)
         case "junit":
-            from kvplan.reports.check_junit import check_junit
+            from kvplan.reports.check_junit import NO_TIME, check_junit
 
-            return check_junit(result)
+            return check_junit(result, when=when or NO_TIME)
         case "github":
             from kvplan.reports.check_github import check_github
 

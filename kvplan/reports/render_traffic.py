@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Literal
 
 from kvplan.reports import traffic_rows
 from kvplan.reports.clean import clean
-from kvplan.reports.render import Format
 from kvplan.traffic_plan import TrafficPlan
+
+Format = Literal["text", "json", "csv", "markdown", "svg"]
 
 
 def render_traffic(
@@ -25,7 +27,7 @@ def render_traffic(
     Args:
         plan: What is reported.
         format: ``text``, ``json`` (`kvplan.traffic/1`), ``csv`` (a row an hour of the day, or one
-            row without a load) or ``markdown``.
+            row without a load), ``markdown``, or ``svg``: a picture of the day.
         width: Columns of the text report.
         color: ANSI colours in the text report.
         ascii_only: No character beyond ASCII in the text report.
@@ -42,6 +44,10 @@ def render_traffic(
             return _csv(plan)
         case "markdown":
             return _markdown(plan)
+        case "svg":
+            from kvplan.reports.traffic_svg import traffic_svg  # noqa: PLC0415  only what is asked for
+
+            return traffic_svg(plan)
 
 
 def _csv(plan: TrafficPlan) -> str:

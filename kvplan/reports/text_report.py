@@ -13,7 +13,7 @@ from kvplan.plan import Plan, Reason
 from kvplan.reports import text_bar, text_tables
 from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.clean import clean
-from kvplan.reports.device_rows import device_rows, fullest
+from kvplan.reports.device_rows import device_rows, device_word, fullest
 from kvplan.reports.figures import assumed_settings, filled_in
 from kvplan.reports.group_rows import group_rows, why_not_linear
 from kvplan.reports.headline import headline, subject, taken_up
@@ -61,8 +61,8 @@ def _answer(plan: Plan, *, width: int, ascii_only: bool) -> Iterator[RenderableT
 def _picture_title(plan: Plan) -> str:
     size = format_bytes(total(plan.ledger))
     if any(line.section == "budget" for line in plan.ledger):
-        return f"Memory of one GPU: {clean(fullest(plan))}, {size}"
-    return f"KV cache of one GPU: {size}, as given"
+        return f"Memory of one {device_word(plan)}: {clean(fullest(plan))}, {size}"
+    return f"KV cache of one {device_word(plan)}: {size}, as given"
 
 
 def _tables(plan: Plan, *, explain: bool, width: int, ascii_only: bool) -> Iterator[RenderableType]:

@@ -12,7 +12,7 @@ from kvplan.plan import Advice, Plan
 from kvplan.reports.capacity_rows import Scope
 from kvplan.reports.changes import change_flags
 from kvplan.reports.clean import clean
-from kvplan.reports.device_rows import HEADER
+from kvplan.reports.device_rows import HEADER, device_word
 from kvplan.reports.figures import byte_range, counted, share, size
 from kvplan.reports.group_rows import GroupRow
 from kvplan.reports.ledger_rows import Row, ledger_rows
@@ -31,7 +31,8 @@ def ledger_table(plan: Plan, *, width: int, ascii_only: bool) -> Table:
     """Every line of one GPU with bytes, interval, confidence and, where there is room, share."""
     narrow = width < _WIDE
     numbers = ("Bytes", "Range") if narrow else ("Bytes", "Share", "Range")
-    made = table(words=("Ledger of one GPU",), numbers=numbers, ascii_only=ascii_only)
+    title = f"Ledger of one {device_word(plan)}"
+    made = table(words=(title,), numbers=numbers, ascii_only=ascii_only)
     made.add_column("Confidence", no_wrap=True)
     whole = total(plan.ledger)
     for row in ledger_rows(plan.ledger):
@@ -128,10 +129,11 @@ def _action(advice: Advice) -> Padding:
 
 
 def _gain(advice: Advice) -> str:
-    requests = counted(advice.gain.requests, "request")
-    tokens = counted(advice.gain.tokens, "token")
-    signs = ["+" if gain >= 0 else "" for gain in (advice.gain.requests, advice.gain.tokens)]
-    return f"{signs[0]}{requests}\n{signs[1]}{tokens}"
+    """Requests, and tokens unless fewer are kept than before: then there is no gain in them."""
+    gains = [counted(advice.gain.requests, "request")]
+    if advice.gain.tokens >= 0:
+        gains.append(counted(advice.gain.tokens, "token"))
+    return "\n".join(f"+{gain}" for gain in gains)
 
 
 def _cost(advice: Advice) -> str:

@@ -43,8 +43,9 @@ def _memory_table(
     ascii_only: bool,
 ) -> Table:
     numbers = ("Predicted", "Logged", "Error", "Of the card")
-    made = table(words=(f"{title}, GiB",), numbers=numbers, ascii_only=ascii_only)
     pairs = [(each, check) for each in records if (check := check_of(each)) and _is_off(check)]
+    heading = _heading(f"{title}, GiB", len(pairs))
+    made = table(words=(heading,), numbers=numbers, ascii_only=ascii_only)
     for each, check in sorted(pairs, key=lambda pair: -pair[1].share_of_card)[:_MOST_SHOWN]:
         made.add_row(
             _named(each, check.cause),
@@ -62,12 +63,13 @@ def _is_off(check: KvCheck) -> bool:
 
 def _weights_table(records: Sequence[CheckedRecord], *, ascii_only: bool) -> Table:
     numbers = ("Predicted", "Logged", "Error")
-    made = table(words=("Weights, GiB",), numbers=numbers, ascii_only=ascii_only)
     pairs = [
         (each, check)
         for each in records
         if (check := each.weights) and abs(check.relative_error) > _CLOSE
     ]
+    heading = _heading("Weights, GiB", len(pairs))
+    made = table(words=(heading,), numbers=numbers, ascii_only=ascii_only)
     for each, check in sorted(pairs, key=lambda pair: -abs(pair[1].relative_error))[:_MOST_SHOWN]:
         made.add_row(
             _named(each),
@@ -80,17 +82,17 @@ def _weights_table(records: Sequence[CheckedRecord], *, ascii_only: bool) -> Tab
 
 def _geometry_table(records: Sequence[CheckedRecord], *, ascii_only: bool) -> Table:
     numbers = ("Predicted tokens", "Logged", "Error")
-    title = "Not reachable from the printed bytes"
-    made = table(words=(title,), numbers=numbers, ascii_only=ascii_only)
     pairs = [
         (each, check)
         for each in records
         if (check := each.geometry) and not check.within_print_rounding
     ]
+    heading = _heading("Not reachable from the printed bytes", len(pairs))
+    made = table(words=(heading,), numbers=numbers, ascii_only=ascii_only)
     for each, check in sorted(pairs, key=lambda pair: -abs(pair[1].relative_error))[:_MOST_SHOWN]:
         logged = check.measured_tokens
         flag = check.reachable_with
-        remark = f"it is with {flag}" if flag else "no flag that the record leaves out explains it"
+        remark = f"reachable with {flag}" if flag else "no flag that it leaves out explains it"
         made.add_row(
             _named(each, remark),
             f"{check.low_tokens:,} to {check.high_tokens:,}",
@@ -109,6 +111,11 @@ def _verdict_table(records: Sequence[CheckedRecord], *, ascii_only: bool) -> Tab
             basis = "flags" if each.verdict.basis == "flags" else "logged bytes"
             made.add_row(_named(each), each.verdict.predicted, each.verdict.measured, basis)
     return made
+
+
+def _heading(title: str, count: int) -> str:
+    """The title, and how many there are where not all are shown."""
+    return f"{title}: the worst {_MOST_SHOWN} of {count}" if count > _MOST_SHOWN else title
 
 
 def _named(record: CheckedRecord, remark: str = "") -> Padding:

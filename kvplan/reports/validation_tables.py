@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -94,7 +95,7 @@ def skipped_table(summary: Summary, *, ascii_only: bool) -> Table:
     }
     for reason in sorted(counts, key=lambda each: -sum(counts[each])):
         cells = [f"{count:,}" if count else "" for count in counts[reason]]
-        made.add_row(Text(" " * INDENT + clean(reason)), *cells)
+        made.add_row(Padding(Text(clean(reason)), (0, 0, 0, INDENT)), *cells)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kvplan.check_result import CheckResult, Finding, ScenarioResult
+from kvplan.check_result import CheckResult, Finding, ScenarioResult, TrafficResult
 
 _ORDER = {"fits": 0, "does_not_fit": 1, "refused": 2}
 
@@ -29,12 +29,24 @@ def fell_behind(old: ScenarioResult, new: ScenarioResult) -> Finding | None:
     )
 
 
+def _traffic(old: TrafficResult | None, new: TrafficResult | None) -> Iterator[str]:
+    if old is None or new is None:
+        return
+    before, now = old.plan.held.requests, new.plan.held.requests
+    if now < before:
+        yield f"requests of the traffic {before:,} → {now:,} ({now - before:+,})"
+    needed, wanted = old.replicas_needed, new.replicas_needed
+    if needed is not None and old.overload_risk is not None and (wanted is None or wanted > needed):
+        yield f"replicas {needed:,} → {'no number is enough' if wanted is None else f'{wanted:,}'}"
+
+
 def _worse(old: ScenarioResult, new: ScenarioResult) -> Iterator[str]:
     if old.verdict and new.verdict and _ORDER[new.verdict] > _ORDER[old.verdict]:
         yield f"verdict {old.verdict} → {new.verdict}"
     if old.requests is not None and (new.requests or 0) < old.requests:
         now = new.requests or 0
         yield f"requests {old.requests:,} → {now:,} ({now - old.requests:+,})"
+    yield from _traffic(old.traffic, new.traffic)
     if old.cost is None or new.cost is None or old.cost.currency != new.cost.currency:
         return
     if new.cost.per_hour > old.cost.per_hour:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ def _causes(locked: LockedPlan, now: LockedPlan) -> Iterator[str]:
         ("model", locked.model, now.model),
         ("revision", _short(locked.revision), _short(now.revision)),
         ("config.json", _short(locked.config_sha256), _short(now.config_sha256)),
+        ("draft model", _short(locked.draft_sha256), _short(now.draft_sha256)),
+        ("trace", _short(locked.trace_sha256), _short(now.trace_sha256)),
         ("GPU", locked.gpu, now.gpu),
         ("GPUs", locked.gpus, now.gpus),
         ("engine", locked.engine, now.engine),
@@ -64,10 +67,27 @@ def _effects(locked: LockedPlan, now: LockedPlan) -> Iterator[str]:
         yield f"requests {_counts(locked.requests, now.requests)}"
     if locked.tokens_low != now.tokens_low:
         yield f"tokens at least {_counts(locked.tokens_low, now.tokens_low)}"
+    if locked.held_requests != now.held_requests:
+        yield f"requests of the traffic {_counts(locked.held_requests, now.held_requests)}"
+    if not _alike(locked.overload_risk, now.overload_risk):
+        yield f"overload risk {_share(locked.overload_risk)} → {_share(now.overload_risk)}"
+    if locked.replicas_needed != now.replicas_needed:
+        yield f"replicas {_said(locked.replicas_needed)} → {_said(now.replicas_needed)}"
     if locked.weights_bytes != now.weights_bytes:
         yield f"weights {_bytes(locked.weights_bytes, now.weights_bytes)} a GPU"
     if locked.kv_bytes_per_request != now.kv_bytes_per_request:
         yield f"a request {_bytes(locked.kv_bytes_per_request, now.kv_bytes_per_request)} a GPU"
+
+
+def _alike(old: float | None, new: float | None) -> bool:
+    """Whether two shares are the same but for what another machine's last digits do."""
+    if old is None or new is None:
+        return old is new
+    return math.isclose(old, new, rel_tol=1e-6, abs_tol=1e-7)
+
+
+def _share(value: float | None) -> str:
+    return "none" if value is None else f"{100 * value:.4g} %"
 
 
 def _bytes(old: int | None, new: int | None) -> str:

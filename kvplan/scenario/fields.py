@@ -21,8 +21,12 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
 
 
-def _sentence(read: Callable[[str], Result], text: str) -> Result:
-    """What ``read`` makes of a text; its error as pydantic wants it."""
+def sentence(read: Callable[[str], Result], text: str) -> Result:
+    """What ``read`` makes of a text.
+
+    Raises:
+        ValueError: what pydantic wants where ``read`` raises a KvplanError: sentence and hint.
+    """
     try:
         return read(text)
     except KvplanError as error:
@@ -31,7 +35,7 @@ def _sentence(read: Callable[[str], Result], text: str) -> Result:
 
 
 def _tokens(value: Any) -> Any:
-    return _sentence(parse_tokens, value) if isinstance(value, str) else value
+    return sentence(parse_tokens, value) if isinstance(value, str) else value
 
 
 def _context(value: Any) -> Any:
@@ -44,7 +48,7 @@ def _context(value: Any) -> Any:
 
 
 def _size(value: Any) -> Any:
-    return _sentence(parse_bytes, value) if isinstance(value, str) else value
+    return sentence(parse_bytes, value) if isinstance(value, str) else value
 
 
 def _seconds(value: Any) -> Any:
@@ -67,30 +71,30 @@ def _engine(value: str) -> str:
         hint = nearest(name, tuple(PLACES)) or f"Modelled: {', '.join(PLACES)}"
         raise ValueError(f"There is no engine {shown(name)}. {hint}")
     if pin:
-        _sentence(parse_version, version)
+        sentence(parse_version, version)
     return value
 
 
 def _expectation(value: str) -> str:
-    _sentence(parse, value)
+    sentence(parse, value)
     return value
 
 
-def _written(kind: str, pattern: str, example: Any) -> WithJsonSchema:
+def _written(number: dict[str, Any], pattern: str, example: Any) -> WithJsonSchema:
+    """A number within limits, or text of a pattern."""
     return WithJsonSchema(
-        {
-            "anyOf": [{"type": kind, "minimum": 0}, {"type": "string", "pattern": pattern}],
-            "examples": [example],
-        }
+        {"anyOf": [number, {"type": "string", "pattern": pattern}], "examples": [example]}
     )
 
 
-_SIZE_PATTERN = r"^[0-9][0-9_,]*(\.[0-9]+)?\s*([KMGTkmgt][Ii]?)?[Bb]?$"
-_TOKENS_PATTERN = r"^[0-9][0-9_,]*(\.[0-9]+)?\s*[kKmM]?$"
+_SOME = r"^\s*(?=[0-9.,_]*[1-9])"  # not nothing
+_SIZE_PATTERN = _SOME + r"[0-9][0-9_,]*(\.[0-9]+)?\s*([KMGTkmgt][Ii]?)?[Bb]?$"
+_TOKENS_PATTERN = _SOME + r"[0-9][0-9_,]*(\.[0-9]+)?\s*[kKmM]?$"
+_POSITIVE: dict[str, Any] = {"type": "integer", "minimum": 1}
 
 Count = Annotated[int, Field(ge=1)]
 Tokens = Annotated[
-    int, BeforeValidator(_tokens), Field(ge=1), _written("integer", _TOKENS_PATTERN, "32k")
+    int, BeforeValidator(_tokens), Field(ge=1), _written(_POSITIVE, _TOKENS_PATTERN, "32k")
 ]
 Context = Annotated[
     int | Literal["auto", "max"],
@@ -98,7 +102,7 @@ Context = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "integer", "minimum": 1},
+                _POSITIVE,
                 {"enum": ["auto", "max"]},
                 {"type": "string", "pattern": _TOKENS_PATTERN},
             ],
@@ -107,19 +111,27 @@ Context = Annotated[
     ),
 ]
 Size = Annotated[
-    int, BeforeValidator(_size), Field(ge=1), _written("integer", _SIZE_PATTERN, "40.5GiB")
+    int, BeforeValidator(_size), Field(ge=1), _written(_POSITIVE, _SIZE_PATTERN, "40.5GiB")
 ]
 Seconds = Annotated[
     float,
     BeforeValidator(_seconds),
     Field(gt=0),
-    _written("number", r"^[0-9.]+\s*(s|min|h|d)$", "15min"),
+    _written(
+        {"type": "number", "exclusiveMinimum": 0},
+        r"^\s*(?!0+(\.0*)?\s*[smhd])[0-9]+(\.[0-9]+)?\s*(s|min|h|d)\s*$",
+        "15min",
+    ),
 ]
 Share = Annotated[
     float,
     BeforeValidator(_share),
     Field(ge=0, le=1),
-    _written("number", r"^[0-9.]+\s*%$", "5%"),
+    _written(
+        {"type": "number", "minimum": 0, "maximum": 1},
+        r"^\s*(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)\s*%\s*$",
+        "5%",
+    ),
 ]
 Word = Annotated[str, Field(min_length=1, max_length=4096)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,99}$")]

@@ -11,13 +11,18 @@ from pydantic import BaseModel
 from kvplan.errors import UnknownNameError, nearest
 from kvplan.plan import Plan
 from kvplan.scenario.kinds import Kind
+from kvplan.traffic_plan import TrafficPlan
 
 # What is computed from a plan and the scenario, and is no field of the plan.
 COMPUTED: Mapping[str, Kind] = {
     "headroom": "share",
     "uncertainty": "share",
     "requests_with_prefixes": "count",
+    "requests_with_sessions": "count",
+    "sessions_kept": "count",
     "overload_risk": "share",
+    "replicas": "count",
+    "concurrency": "count",
     "cost_per_hour": "money",
     "cost_per_request": "money",
     "weights_bytes": "bytes",
@@ -36,15 +41,30 @@ SHORT: Mapping[str, str] = {
     "kv.tokens_high": "capacity.tokens_high",
     "gpus": "gpu.count",
     "context": "workload.context",
-    "concurrency": "workload.concurrency",
+    "held_requests": "traffic.held.requests",
+    "peak_requests": "traffic.load.peak_concurrent",
+    "most_rate": "traffic.load.most_rate_per_s",
+    "tokens_p99": "traffic.total.p99",
 }
+TRAFFIC = "traffic."
 _OPTION = "engine.options."
 _LEDGER = "ledger."
 _TOKENS = frozenset(("tokens", "tokens_low", "tokens_high", "max_context", "context"))
 _BYTES = frozenset(("bytes_per_token", "bytes_per_request", "bytes_per_block"))
 _ENDS = ("_bytes", "budget_low", "budget_high")
 # Lists, and what says which plan this is rather than what it found.
-_LEFT_OUT = frozenset(("schema_", "reasons", "ledger", "advice", "devices", "groups", "assumed"))
+_LEFT_OUT = frozenset(
+    (
+        *("schema_", "reasons", "ledger", "advice", "devices", "groups", "assumed"),
+        *("fits", "pools", "hours", "kvplan_version"),
+    )
+)
+# What a traffic's answer repeats of the plan.
+_OF_PLAN = ("model.", "gpu.", "engine.", "parallelism.")
+# What no scenario asks of traffic.
+_NOT_ASKED = ("disaggregated.", "policy.", "tiers.", "held.simulated.", "held.offered")
+_SHARES = frozenset(("risk", "peak_risk", "left_out", "hit_rate", "found", "running_share"))
+_LENGTHS = frozenset(("p50", "p90", "p95", "p99", "max"))
 
 
 def kind_of(name: str) -> Kind:
@@ -72,8 +92,13 @@ def kind_of(name: str) -> Kind:
 
 @lru_cache(maxsize=1)
 def fields() -> Mapping[str, Kind]:
-    """Every single value of a plan by its dotted path."""
-    return dict(_walk(Plan, ""))
+    """Every single value of a plan, and of what traffic does to it, by its dotted path."""
+    traffic = {
+        f"{TRAFFIC}{path}": kind
+        for path, kind in _walk(TrafficPlan, "")
+        if not path.startswith((*_OF_PLAN, *_NOT_ASKED))
+    }
+    return {**dict(_walk(Plan, "")), **traffic}
 
 
 def _walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, Kind]]:
@@ -83,7 +108,7 @@ def _walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, Kind]]:
         for kind in _members(field.annotation):
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from _walk(kind, f"{prefix}{name}.")
-            elif get_origin(kind) is not dict:
+            elif get_origin(kind) not in (dict, tuple):
                 yield f"{prefix}{name}", _kind(name, kind)
 
 
@@ -96,8 +121,10 @@ def _members(annotation: Any) -> list[Any]:
 def _kind(name: str, annotation: Any) -> Kind:
     if annotation is str or get_origin(annotation) is Literal:
         return "text"
-    if name in _TOKENS:
+    if name in _TOKENS or name in _LENGTHS:
         return "tokens"
+    if name in _SHARES:
+        return "share"
     if name in _BYTES or name.endswith(_ENDS):
         return "bytes"
     return "count" if annotation is int else "number"
@@ -105,7 +132,7 @@ def _kind(name: str, annotation: Any) -> Kind:
 
 def words_of(name: str) -> tuple[str, ...]:
     """The words that a field may be, empty where it may be any."""
-    if name != "verdict":
+    if name not in ("verdict", f"{TRAFFIC}verdict"):
         return ()
     return get_args(Plan.model_fields["verdict"].annotation)
 
@@ -117,7 +144,24 @@ def of_plan(plan: Plan, name: str) -> Any:
         return _of_ledger(plan, path.removeprefix(_LEDGER))
     if path.startswith(_OPTION):
         return plan.engine.options.get(path.removeprefix(_OPTION))
-    found: Any = plan.model_dump(mode="python", include={path.split(".")[0]})
+    return _at(plan, path)
+
+
+def of_traffic(plan: TrafficPlan, name: str) -> Any:
+    """A field of a traffic's answer by its name or path; None where it does not state it."""
+    return _at(plan, SHORT.get(name, name).removeprefix(TRAFFIC))
+
+
+def is_of_traffic(name: str) -> bool:
+    """Whether a figure needs requests that come and go."""
+    return name in _NEED_TRAFFIC or SHORT.get(name, name).startswith(TRAFFIC)
+
+
+_NEED_TRAFFIC = frozenset(("overload_risk", "replicas"))
+
+
+def _at(plan: BaseModel, path: str) -> Any:
+    found: Any = plan.model_dump(mode="python", include={path.split(".", maxsplit=1)[0]})
     for part in path.split("."):
         if found is None:
             return None

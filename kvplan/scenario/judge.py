@@ -6,11 +6,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kvplan.check_result import Assertion, Place, Status
+from kvplan.check_result import Assertion, Place, Status, TrafficResult
 from kvplan.scenario import kinds
 from kvplan.scenario.expectation import Expectation, Operator, parse
+from kvplan.scenario.facts import Facts, Missing
 from kvplan.scenario.kinds import Value
-from kvplan.scenario.values import Facts, Missing, value_of
+from kvplan.scenario.values import value_of
 
 _COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
@@ -29,12 +30,19 @@ _WANTED: Mapping[Operator, str] = {
     "!=": "anything but",
 }
 IMPLIED = "verdict == fits"
+_SPEAK_OF_TRAFFIC = frozenset(
+    (
+        *("overload_risk", "replicas", "held_requests", "traffic.held.requests"),
+        *("traffic.verdict", "traffic.load.peak_risk", "traffic.load.risk"),
+        "traffic.load.replicas_needed",
+    )
+)
 
 
 def judge(
     facts: Facts, expected: Sequence[tuple[str, Place]], place: Place
 ) -> tuple[Assertion, ...]:
-    """Every expectation, and that it fits where nothing is said of the verdict.
+    """Every expectation, and that plan and traffic fit where nothing is said of that.
 
     Args:
         facts: The plan and what goes with it.
@@ -42,9 +50,19 @@ def judge(
         place: Of the scenario.
     """
     lines = [(parse(text), where) for text, where in expected]
-    if not any(each.name == "verdict" for each, _ in lines):
+    names = {each.name for each, _ in lines}
+    if facts.traffic is not None and not names & _SPEAK_OF_TRAFFIC:
+        lines.insert(0, (parse(_of_traffic(facts.traffic)), place))
+    if "verdict" not in names:
         lines.insert(0, (parse(IMPLIED), place))
     return tuple(_assertion(facts, each, where) for each, where in lines)
+
+
+def _of_traffic(traffic: TrafficResult) -> str:
+    """What holds of real traffic where nothing is said of it."""
+    if traffic.overload_risk is None:
+        return "held_requests >= 1"
+    return f"overload_risk <= {f'{100 * traffic.plan.risk:.10f}'.rstrip('0').rstrip('.')}%"
 
 
 def _assertion(facts: Facts, expected: Expectation, place: Place) -> Assertion:

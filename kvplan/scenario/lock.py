@@ -11,16 +11,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kvplan._version import __version__
+from kvplan.check_result import TrafficResult
 from kvplan.errors import InputError
 from kvplan.hardware import GpuSpec, device_memory
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Plan
 from kvplan.scenario.question import Question
 from kvplan.sources.files import read_whole
+from kvplan.sources.text_lines import opened
 
 SCHEMA = "kvplan.lock/1"
 NAME = "kvplan.lock"
 _LARGEST = 64 * 2**20
+_PART = 2**20
 
 
 class _Part(BaseModel):
@@ -65,6 +68,11 @@ class LockedPlan(_Part):
     tokens_low: int | None
     requests: int | None
     verdict: str
+    draft_sha256: str | None = None
+    trace_sha256: str | None = None
+    held_requests: int | None = None
+    overload_risk: float | None = None
+    replicas_needed: int | None = None
 
 
 class Lock(_Part):
@@ -92,7 +100,30 @@ def locked_gpu(gpu: GpuSpec) -> LockedGpu:
     return LockedGpu(total_bytes=device_memory(gpu).total, spec=gpu)
 
 
-def locked_plan(question: Question, plan: Plan, *, model: str, config_sha256: str) -> LockedPlan:
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes.
+
+    Raises:
+        UsageError: there is no such file.
+        InputError: it can't be read.
+    """
+    digest = hashlib.sha256()
+    with opened(str(path)) as stream:
+        while part := stream.read(_PART):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def locked_plan(
+    question: Question,
+    plan: Plan,
+    *,
+    model: str,
+    config_sha256: str,
+    draft_sha256: str | None = None,
+    trace_sha256: str | None = None,
+    traffic: TrafficResult | None = None,
+) -> LockedPlan:
     """A plan as the lock keeps it.
 
     Args:
@@ -100,6 +131,9 @@ def locked_plan(question: Question, plan: Plan, *, model: str, config_sha256: st
         plan: What came of it.
         model: The lock's key of the model.
         config_sha256: Of the model's configuration.
+        draft_sha256: Of the configuration of the model that drafts tokens.
+        trace_sha256: Of the trace.
+        traffic: What requests that come and go do to the plan.
     """
     kv, capacity = plan.kv, plan.capacity
     weights = sum(line.bytes for line in plan.ledger if line.name.startswith("weights"))
@@ -120,6 +154,11 @@ def locked_plan(question: Question, plan: Plan, *, model: str, config_sha256: st
         tokens_low=capacity.tokens_low if capacity else None,
         requests=capacity.requests if capacity else None,
         verdict=plan.verdict,
+        draft_sha256=draft_sha256,
+        trace_sha256=trace_sha256,
+        held_requests=traffic.plan.held.requests if traffic else None,
+        overload_risk=traffic.overload_risk if traffic else None,
+        replicas_needed=traffic.replicas_needed if traffic else None,
     )
 
 

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 from kvplan.check_result import Place
 from kvplan.errors import InputError, UnknownNameError, UsageError, nearest
-from kvplan.scenario.boundary import below
 from kvplan.scenario.command import read_command, settings_of
 from kvplan.scenario.matrix import Variant
 from kvplan.scenario.overrides import FLAG, Override, overridden
-from kvplan.scenario.schema import Pool, Prices, Scenario, Workload
-from kvplan.sources.references import as_path
+from kvplan.scenario.paths import model_of, options_of, trace_of
+from kvplan.scenario.schema import Pool, Prices, Scenario
+from kvplan.scenario.workload import Workload
+from kvplan.scenario.workload_checks import check_workload
+from kvplan.sources.gpus import find_gpus
 from kvplan.sources.yaml_document import KeyPath
 from kvplan.sources.yaml_validation import validate
 
@@ -24,6 +26,7 @@ class Question:
     """What `kvplan.size` is asked for one variant.
 
     Attributes:
+        trace: The recorded trace, if the workload names one.
         online: The weight format that the command makes of a plain checkpoint while loading.
         remarks: What the command says and is not planned.
     """
@@ -44,6 +47,7 @@ class Question:
     kv_budget: int | None
     gpus_per_node: int | None
     prices: Prices | None
+    trace: Path | None = None
     online: str | None = None
     remarks: tuple[str, ...] = ()
     pinned_by_command: bool = False
@@ -93,24 +97,27 @@ def question(
     filled = _fill(variant, scenario, pools)
     values = filled.values
     _check_there(variant, values)
-    _check_trace(variant, scenario)
+    workload = scenario.workload or Workload()
+    concurrency = scenario.concurrency or workload.concurrency
+    check_workload(variant, workload, concurrency)
     return Question(
         name=variant.name,
         scenario=scenario,
         variant=variant,
-        model=_model(variant, values["model"]),
+        model=model_of(variant, values["model"]),
         gpu=values["gpu"],
         engine=values.get("engine", "vllm"),
         sizes={key: values[key] for key in ("tp", "pp", "dp", "dcp") if key in values},
-        context=_context(values.get("context"), scenario.workload),
-        concurrency=scenario.concurrency or (scenario.workload or Workload()).concurrency,
+        context=_context(values.get("context"), workload),
+        concurrency=concurrency,
         weights=values.get("weights", "auto"),
         kv_dtype=values.get("kv_dtype", "auto"),
         dtype=values.get("dtype", "auto"),
-        options=filled.options,
+        options=options_of(variant, filled.options),
         kv_budget=scenario.kv_budget,
         gpus_per_node=scenario.gpus_per_node,
         prices=filled.prices,
+        trace=trace_of(variant, workload),
         online=filled.online,
         remarks=filled.remarks,
         pinned_by_command=filled.pinned_by_command,
@@ -128,8 +135,8 @@ def _fill(variant: Variant, scenario: Scenario, pools: Mapping[str, tuple[Pool, 
     options, prices = dict(scenario.options or {}), scenario.prices
     pool = _pool(variant, scenario, pools)
     if pool is not None:
-        stated.setdefault("gpu", pool.gpu)
-        prices = prices or pool.prices
+        _check_gpu(variant, stated.setdefault("gpu", pool.gpu), pool)
+        prices = pool.prices or prices
     if scenario.command is None:
         return _Filled(stated, options, prices)
     _check_vllm(variant, stated.get("engine", "vllm"))
@@ -168,6 +175,16 @@ def _pool(
     return pools[scenario.pool][0]
 
 
+def _check_gpu(variant: Variant, gpu: str, pool: Pool) -> None:
+    """A scenario that takes its GPUs from a pool takes those that the pool has."""
+    if find_gpus(gpu) != find_gpus(pool.gpu):
+        raise UsageError(
+            f"The GPU {gpu} is not that of the pool, {pool.gpu}.",
+            hint="Write `gpu: null` beside `pool`, or name another pool.",
+            location=variant.document.location(("gpu",)),
+        )
+
+
 def _check_there(variant: Variant, values: Mapping[str, Any]) -> None:
     missing = [key for key in ("model", "gpu") if key not in values]
     if missing:
@@ -178,38 +195,12 @@ def _check_there(variant: Variant, values: Mapping[str, Any]) -> None:
         )
 
 
-def _check_trace(variant: Variant, scenario: Scenario) -> None:
-    """A trace has to lie in the repository, as everything else that a file names."""
-    trace = scenario.workload.trace if scenario.workload else None
-    if trace is None or variant.layered.root is None:
-        return
-    key = ("workload", "trace")
-    home = Path(variant.document.place(key).file).parent
-    below(variant.layered.root, home / trace, location=variant.document.location(key))
-
-
 def _context(
-    stated: int | Literal["auto", "max"] | None, workload: Workload | None
+    stated: int | Literal["auto", "max"] | None, workload: Workload
 ) -> int | Literal["auto"] | None:
     """Tokens a request: as stated, else prompt and answer of the workload."""
     if stated == "max":
         return None
-    if stated is not None or workload is None or workload.input_tokens is None:
+    if stated is not None or workload.input_tokens is None:
         return stated
     return workload.input_tokens + (workload.output_tokens or 0)
-
-
-def _model(variant: Variant, model: str) -> str:
-    """The reference, a path taken from the file that states it."""
-    location = variant.document.location(("model",))
-    if model in ("-", "/dev/stdin"):
-        raise InputError(
-            "A scenario names its model.", hint="Write a Hub id or a path.", location=location
-        )
-    path = as_path(model)
-    if path is None:
-        return model
-    home = Path(variant.document.place(("model",)).file).parent
-    target = path if path.is_absolute() else home / path
-    root = variant.layered.root
-    return str(target if root is None else below(root, target, location=location))

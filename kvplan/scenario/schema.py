@@ -1,4 +1,4 @@
-"""What a scenario file may say: `kvplan.scenario/1` as types, and as a JSON Schema."""
+"""What a scenario file may say: `kvplan.scenario/1` as types."""
 
 from __future__ import annotations
 
@@ -12,61 +12,16 @@ from kvplan.scenario.fields import (
     EngineName,
     Expected,
     Name,
-    Seconds,
     Size,
-    Tokens,
     Word,
 )
+from kvplan.scenario.workload import Workload
 
 SCHEMA = "kvplan.scenario/1"
-Scope = Literal["global", "tenant", "user", "session"]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Prefix(_Part):
-    """Tokens that many requests start with."""
-
-    name: Name = Field(description="What is shared: system prompt, tools, a document.")
-    tokens: Tokens = Field(description="Its length.")
-    scope: Scope = Field(
-        "tenant", description="Who shares it: everybody, a tenant, a user, one session."
-    )
-    version: Word | None = Field(
-        None, description="Changes whenever the text does, so that old blocks are not counted on."
-    )
-    distinct: Count = Field(1, description="Different ones of it that are resident at once.")
-    tenants: Count | None = Field(None, description="Tenants whose requests start with it.")
-    personal_data: bool = Field(
-        default=False, description="It holds data about a person, such as a profile or a history."
-    )
-
-
-class Sessions(_Part):
-    """Conversations whose cache is kept between turns."""
-
-    ttl: Seconds | None = Field(None, description="How long an idle session keeps its cache.")
-    count: Count | None = Field(None, description="Sessions that are kept at once.")
-    tokens: Tokens | None = Field(None, description="Tokens that one of them keeps.")
-
-
-class Workload(_Part):
-    """What is asked of the deployment."""
-
-    input_tokens: Tokens | None = Field(None, description="Tokens of a prompt, at most.")
-    output_tokens: Tokens | None = Field(None, description="Tokens of an answer, at most.")
-    tokens_p99: Tokens | None = Field(
-        None, description="Prompt and answer together that 99 % of requests stay below."
-    )
-    concurrency: Count | None = Field(None, description="Requests at once.")
-    seconds_per_request: Seconds | None = Field(
-        None, description="How long a request is held; with a price it gives cost_per_request."
-    )
-    trace: Word | None = Field(None, description="A recorded trace (a path). Not planned yet.")
-    prefixes: tuple[Prefix, ...] = Field((), description="What requests share.")
-    sessions: Sessions | None = Field(None, description="What is kept between turns.")
 
 
 class Prices(_Part):
@@ -148,40 +103,3 @@ class ScenarioFile(_Part):
     scenarios: dict[Name, Scenario] = Field(
         default_factory=dict, description="The deployments by name."
     )
-
-
-_REFERENCE = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
-_NOT_TEXT = ("integer", "number", "boolean")
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file, for editors and validators.
-
-    A reference to the environment (``${NAME}``) may stand wherever a single value may.
-    """
-    schema = ScenarioFile.model_json_schema(by_alias=True)
-    definitions = schema.pop("$defs")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:kvplan:schema:scenario-1",
-        **schema,
-        "$defs": {name: _with_references(each) for name, each in definitions.items()},
-    }
-
-
-def _with_references(definition: dict[str, Any]) -> dict[str, Any]:
-    """A definition whose numbers may be references as well."""
-    properties = {name: _referable(each) for name, each in definition.get("properties", {}).items()}
-    return {**definition, "properties": properties} if properties else definition
-
-
-def _referable(schema: dict[str, Any]) -> dict[str, Any]:
-    choices = schema.get("anyOf", [schema])
-    if not any(each.get("type") in _NOT_TEXT or "enum" in each for each in choices):
-        return schema
-    if "anyOf" in schema:
-        return {**schema, "anyOf": [*choices, _REFERENCE]}
-    about: dict[str, Any] = {
-        key: schema[key] for key in ("description", "default", "title") if key in schema
-    }
-    return {**about, "anyOf": [schema, _REFERENCE]}

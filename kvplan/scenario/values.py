@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from kvplan.check_result import Cost
-from kvplan.errors import UsageError
+from kvplan.engines.base import Prepared
+from kvplan.errors import KvplanError
 from kvplan.ledger import LedgerLine
 from kvplan.plan import Capacity, Plan
-from kvplan.scenario import figures
+from kvplan.scenario import figures, held
+from kvplan.scenario.costs import cost_per_hour, cost_per_request
+from kvplan.scenario.facts import Facts, Missing, at_once, concurrency_of, holds
 from kvplan.scenario.kinds import Value
-from kvplan.scenario.schema import Prices, Workload
-from kvplan.workloads.prefixes import share_prefix
-
-_SECONDS_AN_HOUR = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A value that can't be computed, and why, as the end of a sentence."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What figures are computed from."""
-
-    plan: Plan
-    workload: Workload
-    prices: Prices | None
-
-    @property
-    def currency(self) -> str | None:
-        """Of the prices, where there are any."""
-        return self.prices.currency if self.prices else None
 
 
 def value_of(facts: Facts, name: str) -> Value | Missing:
@@ -43,12 +19,28 @@ def value_of(facts: Facts, name: str) -> Value | Missing:
     compute = _COMPUTED.get(name)
     if compute is not None:
         return compute(facts)
+    path = figures.SHORT.get(name, name)
+    if path.startswith(figures.TRAFFIC):
+        return _of_traffic(facts, name)
     found = figures.of_plan(facts.plan, name)
     if found is None:
         return Missing(_why_missing(facts.plan, name))
     if not isinstance(found, Value):
         return Missing(f"{name} is no single value")
     return found
+
+
+def _of_traffic(facts: Facts, name: str) -> Value | Missing:
+    if facts.traffic is None:
+        return Missing(_NO_TRAFFIC)
+    found = figures.of_traffic(facts.traffic.plan, name)
+    if not isinstance(found, Value):
+        return Missing(f"the traffic's answer does not state {name}")
+    return found
+
+
+_NO_TRAFFIC = "it takes lengths, a trace or a rate in `workload`, and there is none"
+_NO_DEMAND = "neither concurrency nor a rate or users are stated"
 
 
 def _why_missing(plan: Plan, name: str) -> str:
@@ -66,14 +58,14 @@ def _capacity(plan: Plan) -> Capacity | Missing:
 
 def headroom(facts: Facts) -> float | Missing:
     """Share of the requests held that the load leaves free; negative where it is too large."""
-    capacity, asked = _capacity(facts.plan), facts.plan.workload.concurrency
-    if isinstance(capacity, Missing):
-        return capacity
+    most, asked = holds(facts), at_once(facts)
+    if isinstance(most, Missing):
+        return most
     if asked is None:
-        return Missing("no concurrency is stated")
-    if capacity.requests == 0:
+        return Missing(_NO_DEMAND)
+    if most == 0:
         return Missing("not even one request fits")
-    return (capacity.requests - asked) / capacity.requests
+    return (most - asked) / most
 
 
 def uncertainty(facts: Facts) -> float | Missing:
@@ -88,58 +80,68 @@ def uncertainty(facts: Facts) -> float | Missing:
     return (capacity.tokens - capacity.tokens_low) / capacity.tokens
 
 
-def _overload_risk(_facts: Facts) -> Missing:
-    return Missing("it takes a distribution of lengths or a trace, and the workload is fixed")
+def _overload_risk(facts: Facts) -> float | Missing:
+    if facts.traffic is None:
+        return Missing(_NO_TRAFFIC)
+    risk = facts.traffic.overload_risk
+    return Missing(_NO_DEMAND) if risk is None else risk
 
 
-def _with_prefixes(facts: Facts) -> int | Missing:
-    """Whole requests held when the blocks of their common prefix are held once."""
+def _replicas(facts: Facts) -> int | Missing:
+    if facts.traffic is None:
+        return Missing(_NO_TRAFFIC)
+    if facts.traffic.overload_risk is None:
+        return Missing(_NO_DEMAND)
+    needed = facts.traffic.replicas_needed
+    return Missing("no number of replicas is enough") if needed is None else needed
+
+
+def _concurrency(facts: Facts) -> int | Missing:
+    found = concurrency_of(facts)
+    return Missing("no concurrency is stated") if found is None else found
+
+
+def _asked_of_the_engine(
+    facts: Facts, ask: Callable[[Prepared, Facts], int | str]
+) -> int | Missing:
+    """What the engine's own pools say of requests of the planned length."""
     capacity = _capacity(facts.plan)
     if isinstance(capacity, Missing):
         return capacity
-    if len(facts.workload.prefixes) != 1:
-        return Missing("it is computed for exactly one prefix")
-    if len(capacity.groups) != 1:
-        return Missing("it is computed for models whose layers share one kind of block")
-    prefix, group = facts.workload.prefixes[0], capacity.groups[0]
+    if facts.prepared is None:
+        return Missing("the plan alone does not say")
     try:
-        shared = share_prefix(
-            request_blocks=group.blocks_per_request,
-            block_size=group.block_size,
-            prefix_tokens=prefix.tokens,
-        )
-    except UsageError as error:
+        found = ask(facts.prepared(), facts)
+    except KvplanError as error:
         return Missing(error.message.rstrip("."))
-    # vLLM keeps one block for itself; for the others one block is within rounding.
-    held = shared.requests_in(capacity.blocks - 1, distinct_prefixes=prefix.distinct)
-    return min(held, _slots(facts.plan, held)) * facts.plan.parallelism.dp
+    return Missing(found) if isinstance(found, str) else found
 
 
-def _slots(plan: Plan, otherwise: int) -> int:
-    found = plan.engine.options.get("max_num_seqs")
-    return found if isinstance(found, int) else otherwise
+def _with_prefixes(facts: Facts) -> int | Missing:
+    """Whole requests held when the blocks of their common prefixes are held once."""
+    return _asked_of_the_engine(facts, _prefixes_of)
 
 
-def _cost_per_hour(facts: Facts) -> float | Missing:
-    if facts.prices is None:
-        return Missing("no price is stated")
-    return facts.prices.gpu_hour * facts.plan.gpu.count
+def _with_sessions(facts: Facts) -> int | Missing:
+    """Whole requests held beside the caches of idle sessions."""
+    return _asked_of_the_engine(facts, _sessions_of)
 
 
-def _cost_per_request(facts: Facts) -> float | Missing:
-    """Price of a request while the deployment is as full as was asked for, or as it can be."""
-    hourly, capacity = _cost_per_hour(facts), _capacity(facts.plan)
-    if isinstance(hourly, Missing):
-        return hourly
-    if isinstance(capacity, Missing):
-        return capacity
-    seconds, asked = facts.workload.seconds_per_request, facts.plan.workload.concurrency
-    if seconds is None:
-        return Missing("workload.seconds_per_request is not stated")
-    held = min(asked or capacity.requests, capacity.requests)
-    if held == 0:
-        return Missing("not even one request fits")
-    return hourly * seconds / (_SECONDS_AN_HOUR * held)
+def _sessions_kept(facts: Facts) -> int | Missing:
+    """Idle sessions whose caches are kept beside the requests at once."""
+    return _asked_of_the_engine(facts, _kept_of)
+
+
+def _prefixes_of(prepared: Prepared, facts: Facts) -> int | str:
+    return held.with_prefixes(prepared, facts.plan, facts.workload)
+
+
+def _sessions_of(prepared: Prepared, facts: Facts) -> int | str:
+    return held.with_sessions(prepared, facts.plan, facts.workload)
+
+
+def _kept_of(prepared: Prepared, facts: Facts) -> int | str:
+    return held.sessions_kept(prepared, facts.plan, facts.workload, concurrency_of(facts))
 
 
 def _weights(facts: Facts) -> int | Missing:
@@ -153,21 +155,12 @@ _COMPUTED: Mapping[str, Callable[[Facts], Value | Missing]] = {
     "headroom": headroom,
     "uncertainty": uncertainty,
     "requests_with_prefixes": _with_prefixes,
+    "requests_with_sessions": _with_sessions,
+    "sessions_kept": _sessions_kept,
     "overload_risk": _overload_risk,
-    "cost_per_hour": _cost_per_hour,
-    "cost_per_request": _cost_per_request,
+    "replicas": _replicas,
+    "concurrency": _concurrency,
+    "cost_per_hour": cost_per_hour,
+    "cost_per_request": cost_per_request,
     "weights_bytes": _weights,
 }
-
-
-def cost_of(facts: Facts) -> Cost | None:
-    """What the deployment costs, where a price is stated."""
-    hourly = _cost_per_hour(facts)
-    if isinstance(hourly, Missing) or facts.prices is None:
-        return None
-    each = _cost_per_request(facts)
-    return Cost(
-        currency=facts.prices.currency,
-        per_hour=hourly,
-        per_request=None if isinstance(each, Missing) else each,
-    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kvplan.check_result import Level
+from kvplan.check_result import Level, TrafficResult
 from kvplan.hardware import GpuSpec
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Plan
+from kvplan.scenario.facts import Facts
 from kvplan.scenario.question import Question
-from kvplan.scenario.values import Facts
 from kvplan.sources.yaml_document import KeyPath
 
 
@@ -21,12 +21,14 @@ class Shown:
     Attributes:
         plan: None where nothing could be planned; rules that read only the file still run.
         model, gpu: None where they could not be had.
+        traffic: What requests that come and go do to the plan, where there are such.
     """
 
     question: Question
     plan: Plan | None = None
     model: ModelSpec | None = None
     gpu: GpuSpec | None = None
+    traffic: TrafficResult | None = None
 
     @property
     def engine(self) -> str:
@@ -38,7 +40,10 @@ class Shown:
         """What figures are computed from, where there is a plan."""
         if self.plan is None:
             return None
-        return Facts(self.plan, self.question.workload, self.question.prices)
+        question = self.question
+        return Facts(
+            self.plan, question.workload, question.prices, question.concurrency, self.traffic
+        )
 
 
 @dataclass(frozen=True, slots=True)

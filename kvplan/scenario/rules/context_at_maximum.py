@@ -11,7 +11,7 @@ _TENTH = 10
 
 
 def _check(shown: Shown) -> Iterator[Hit]:
-    p99, plan, model = shown.question.workload.tokens_p99, shown.plan, shown.model
+    p99, plan, model = _p99(shown), shown.plan, shown.model
     if p99 is None or plan is None or model is None or model.max_context is None:
         return
     context = plan.workload.context
@@ -23,6 +23,14 @@ def _check(shown: Shown) -> Iterator[Hit]:
         f"Write context: {_rounded(p99)} or a little more, and let the engine refuse longer ones.",
         ("context",),
     )
+
+
+def _p99(shown: Shown) -> int | None:
+    """As stated, else that of the lengths or the trace."""
+    stated = shown.question.workload.tokens_p99
+    if stated is not None or shown.traffic is None:
+        return stated
+    return shown.traffic.plan.total.p99
 
 
 def _rounded(tokens: int) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kvplan.scenario.facts import Missing
 from kvplan.scenario.rules.base import Hit, Rule, Shown
-from kvplan.scenario.values import Missing, headroom, uncertainty
+from kvplan.scenario.values import headroom, uncertainty
+from kvplan.sources.yaml_document import KeyPath
 
 
 def _check(shown: Shown) -> Iterator[Hit]:
@@ -20,8 +22,15 @@ def _check(shown: Shown) -> Iterator[Hit]:
             f"The headroom of {100 * spare:.1f} % is less than the plan's own uncertainty of"
             f" {100 * unsure:.1f} %.",
             f"Expect headroom >= {100 * unsure:.0f}%, or measure this host (kvplan calibrate).",
-            ("concurrency",),
+            _key(shown),
         )
+
+
+def _key(shown: Shown) -> KeyPath:
+    """Where the load is stated."""
+    if shown.question.given("concurrency"):
+        return ("concurrency",)
+    return ("workload", "concurrency")
 
 
 RULE = Rule(

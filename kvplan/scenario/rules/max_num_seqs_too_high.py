@@ -19,10 +19,17 @@ def _check(shown: Shown) -> Iterator[Hit]:
         asked = plan.engine.options.get(name)
         # What kvplan filled in is the engine's own default, and nobody's decision.
         if isinstance(asked, int) and name in shown.question.options:
-            yield from _too_high(name, asked, plan.capacity)
+            yield from _too_high(name, asked, plan.capacity, _held(shown, plan.capacity))
 
 
-def _too_high(name: str, asked: int, capacity: Capacity) -> Iterator[Hit]:
+def _held(shown: Shown, capacity: Capacity) -> int:
+    """Requests that one replica holds: of traffic at its risk, else of the planned length."""
+    if shown.traffic is None or shown.plan is None:
+        return int(capacity.max_concurrency)
+    return shown.traffic.plan.held.requests // shown.plan.parallelism.dp
+
+
+def _too_high(name: str, asked: int, capacity: Capacity, held: int) -> Iterator[Hit]:
     path = ("options", name)
     states = any(group.kind.startswith(_STATES) for group in capacity.groups)
     if states and asked > capacity.blocks:
@@ -33,12 +40,11 @@ def _too_high(name: str, asked: int, capacity: Capacity) -> Iterator[Hit]:
             path,
         )
         return
-    held = int(capacity.max_concurrency)
     if 1 <= held < asked:
         yield Hit(
-            f"{name} is {asked:,}, but the cache holds {held:,} requests of the planned length:"
+            f"{name} is {asked:,}, but the cache holds {held:,} requests of what is planned for:"
             " the others are preempted and computed again.",
-            f"Write {name}: {held}, or plan for a shorter context.",
+            f"Write {name}: {held}, or plan for shorter requests.",
             path,
         )
 

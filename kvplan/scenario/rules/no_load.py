@@ -8,13 +8,18 @@ from kvplan.scenario.expectation import parse
 from kvplan.scenario.rules.base import Hit, Rule, Shown
 
 _SPEAK_OF_LOAD = frozenset(
-    ("requests", "capacity.requests", "max_concurrency", "capacity.max_concurrency")
+    (
+        *("requests", "capacity.requests", "max_concurrency", "capacity.max_concurrency"),
+        *("held_requests", "traffic.held.requests"),
+    )
 )
 
 
 def _check(shown: Shown) -> Iterator[Hit]:
     question = shown.question
     expected = question.scenario.expect or ()
+    if question.workload.says_demand or (shown.traffic and shown.traffic.plan.load):
+        return
     if question.concurrency is not None or _SPEAK_OF_LOAD & {parse(x).name for x in expected}:
         return
     yield Hit(

@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from kvplan.errors import InputError, KvplanError, UnknownNameError
+from kvplan.check_result import Finding
+from kvplan.errors import InputError, KvplanError, UnknownNameError, UsageError
 from kvplan.scenario.layers import pools
 from kvplan.scenario.overrides import check_names, parse_overrides
-from kvplan.scenario.pool_use import overcommitted
+from kvplan.scenario.pool_use import PoolUse
+from kvplan.scenario.question import Question
 from tests.scenario_files import LLAMA, loaded, one, questions, write
+
+
+def found_in_pools(*paths: Path) -> list[tuple[Question, Finding]]:
+    use = PoolUse()
+    for path in paths:
+        for each in questions(path):
+            use.add(each, pools(loaded(path)))
+    return list(use.findings())
 
 
 def test_references_are_typed_as_if_they_stood_in_the_file(tmp_path: Path) -> None:
@@ -176,8 +186,8 @@ def test_a_pool_gives_gpu_and_prices_and_can_be_too_small(tmp_path: Path) -> Non
     assert {each.gpu for each in asked} == {"H100"}
     assert all(each.prices is not None and each.prices.gpu_hour == 3 for each in asked)
     # The variants of a matrix are alternatives: the largest counts, 4 + 4 of 6.
-    (name, finding), *more = overcommitted(asked, pools(loaded(path))).items()
-    assert (name, more) == ("b[tp=4]", [])
+    ((last, finding),) = found_in_pools(path)
+    assert last.name == "b[tp=4]"
     assert "has 6 GPUs, and its scenarios take 8 (a 4 + b 4)" in finding.message
     assert finding.place.line == 4
 
@@ -192,4 +202,35 @@ def test_a_pool_that_is_large_enough_is_no_finding(tmp_path: Path) -> None:
           a: {{model: {LLAMA}, pool: p, tp: 2}}
         """,
     )
-    assert overcommitted(questions(path), pools(loaded(path))) == {}
+    assert found_in_pools(path) == []
+
+
+def test_a_pool_of_a_base_is_one_pool_for_every_file_that_extends_it(tmp_path: Path) -> None:
+    base = f"""\
+    defaults: {{model: {LLAMA}, pool: p}}
+    pools:
+      p: {{gpu: L4, count: 4}}
+    scenarios:
+      of-base: {{tp: 1}}
+    """
+    write(tmp_path, base, "base.yaml")
+    one_file = write(tmp_path, "extends: base.yaml\nscenarios: {a: {tp: 2}}\n", "a.yaml")
+    other = write(tmp_path, "extends: base.yaml\nscenarios: {b: {tp: 2}}\n", "b.yaml")
+    assert found_in_pools(one_file) == []
+    # The scenario of the base comes with both and is there once.
+    ((last, finding),) = found_in_pools(one_file, other)
+    assert last.name in ("b", "of-base")
+    assert "has 4 GPUs, and its scenarios take 5 (of-base 1 + a 2 + b 2)" in finding.message
+
+
+def test_a_gpu_beside_a_pool_is_the_pools(tmp_path: Path) -> None:
+    body = f"""\
+    pools:
+      p: {{gpu: L4, count: 4}}
+    scenarios:
+      a: {{model: {LLAMA}, pool: p, gpu: GPU}}
+    """
+    (asked,) = questions(write(tmp_path, body.replace("GPU", "NVIDIA L4")))
+    assert asked.gpu == "NVIDIA L4"
+    with pytest.raises(UsageError, match="The GPU H100 is not that of the pool, L4"):
+        questions(write(tmp_path, body.replace("GPU", "H100")))

@@ -6,12 +6,18 @@ from functools import cache
 
 import pytest
 
-from kvplan.api import size
+from kvplan.api import prepare, read_spec, size
+from kvplan.engines.base import Prepared
 from kvplan.plan import Plan
 from kvplan.scenario import figures
-from kvplan.scenario.schema import Prefix, Prices, Workload
-from kvplan.scenario.values import Facts, Missing, value_of
+from kvplan.scenario.facts import Facts, Missing
+from kvplan.scenario.schema import Prices
+from kvplan.scenario.values import value_of
+from kvplan.scenario.workload import Prefix, Sessions, Workload
+from kvplan.sources.gpus import find_gpus
 from tests.scenario_files import LLAMA
+
+(H100,) = find_gpus("H100")
 
 
 @cache
@@ -21,10 +27,25 @@ def plan(concurrency: int | None = 10, engine: str = "vllm==0.33.0") -> Plan:
 
 def facts(workload: Workload | None = None, *, priced: bool = True, **given: int | None) -> Facts:
     prices = Prices(gpu_hour=2.0, currency="EUR") if priced else None
-    return Facts(plan(given.get("concurrency", 10)), workload or Workload(), prices)
+    return Facts(
+        plan(given.get("concurrency", 10)),
+        workload or Workload(),
+        prices,
+        prepared=lambda: prepared(LLAMA),
+    )
 
 
-@pytest.mark.parametrize("name", sorted({*figures.fields(), *figures.SHORT}))
+@cache
+def prepared(model: str) -> Prepared:
+    spec = read_spec(model, offline=True)
+    return prepare(spec, H100, engine="vllm==0.33.0", context=8192)
+
+
+def of_plan(name: str) -> bool:
+    return not figures.SHORT.get(name, name).startswith(figures.TRAFFIC)
+
+
+@pytest.mark.parametrize("name", sorted(filter(of_plan, {*figures.fields(), *figures.SHORT})))
 def test_every_field_of_the_plan_has_a_value_of_its_kind(name: str) -> None:
     found = figures.of_plan(plan(), name)
     if found is None:
@@ -35,7 +56,7 @@ def test_every_field_of_the_plan_has_a_value_of_its_kind(name: str) -> None:
 
 
 def test_short_names_are_the_fields_they_stand_for() -> None:
-    for short, path in figures.SHORT.items():
+    for short, path in filter(lambda row: of_plan(row[0]), figures.SHORT.items()):
         assert figures.of_plan(plan(), short) == figures.of_plan(plan(), path)
 
 
@@ -52,7 +73,9 @@ def test_headroom_is_what_the_load_leaves_of_the_requests_held() -> None:
     assert found.capacity is not None
     held = found.capacity.requests
     assert value_of(facts(), "headroom") == pytest.approx((held - 10) / held)
-    assert value_of(facts(concurrency=None), "headroom") == Missing("no concurrency is stated")
+    assert value_of(facts(concurrency=None), "headroom") == Missing(
+        "neither concurrency nor a rate or users are stated"
+    )
 
 
 def test_uncertainty_is_the_way_from_the_value_to_its_lower_end() -> None:
@@ -76,8 +99,14 @@ def test_money_by_hand() -> None:
     [
         ("cost_per_hour", facts(priced=False), "no price is stated"),
         ("cost_per_request", facts(), "workload.seconds_per_request is not stated"),
-        ("requests_with_prefixes", facts(), "exactly one prefix"),
-        ("overload_risk", facts(), "a distribution of lengths or a trace"),
+        ("requests_with_prefixes", facts(), "no prefix is stated"),
+        ("requests_with_sessions", facts(), "does not state count and tokens"),
+        ("sessions_kept", facts(), "does not state tokens"),
+        ("overload_risk", facts(), "it takes lengths, a trace or a rate"),
+        ("replicas", facts(), "it takes lengths, a trace or a rate"),
+        ("held_requests", facts(), "it takes lengths, a trace or a rate"),
+        ("traffic.load.risk", facts(), "it takes lengths, a trace or a rate"),
+        ("concurrency", facts(concurrency=None), "no concurrency is stated"),
         ("engine.options.no_such", facts(), "does not state engine.options.no_such"),
         ("model.revision", facts(), "does not state model.revision"),
     ],
@@ -97,3 +126,11 @@ def test_a_shared_prefix_is_held_once() -> None:
     shared = 4096 // group.block_size
     own = group.blocks_per_request - shared
     assert with_prefix == (found.capacity.blocks - 1 - shared) // own > found.capacity.requests
+
+
+def test_sessions_hold_blocks_beside_requests() -> None:
+    """By hand: a request of 8,192 tokens has 512 blocks, a session of 4,096 has 256."""
+    blocks = prepared(LLAMA).pools(8192).pools[0].count
+    kept = facts(Workload(sessions=Sessions(count=40, tokens=4096)))
+    assert value_of(kept, "requests_with_sessions") == (blocks - 40 * 256) // 512
+    assert value_of(kept, "sessions_kept") == (blocks - 10 * 512) // 256

@@ -50,6 +50,31 @@ CASES: dict[str, tuple[bytes, str]] = {
     "octal": (f"{HEAD}{A_SCENARIO}    tp: 010\n".encode(), 'valid integer, not "010"'),
     "hexadecimal": (f"{HEAD}{A_SCENARIO}    tp: 0x10\n".encode(), 'valid integer, not "0x10"'),
     "1e3": (f"{HEAD}{A_SCENARIO}    concurrency: 1e3\n".encode(), "valid integer, not 1000.0"),
+    "1e3 tokens": (
+        f"{HEAD}{A_SCENARIO}    context: 1e3\n".encode(),
+        "`scenarios.a.context` should be",
+    ),
+    "Norway in a name": (f"{HEAD}scenarios:\n  no:\n    gpu: L4\n".encode(), "'no' lacks model"),
+    "object in a list": (
+        f"{HEAD}{A_SCENARIO}    expect: [!!python/name:os.system '']\n".encode(),
+        "The tag",
+    ),
+    "deep lists": (
+        (HEAD + "scenarios:\n" + "".join(f"{' ' * n}-\n" for n in range(300))).encode(),
+        "deeper than 50 levels",
+    ),
+    "a file that extends itself": (
+        f"{HEAD}extends: hostile.yaml\n".encode(),
+        "extends this file in turn",
+    ),
+    "a line without end": (
+        f"{HEAD}{A_SCENARIO}    dtype: {'x' * 900_000}\n".encode(),
+        "at most 4,096 characters",
+    ),
+    "patterns": (
+        f"{HEAD}{A_SCENARIO}    expect: ['{'a.' * 90}a >= {'1,' * 90}x']\n".encode(),
+        "is nothing that a plan states",
+    ),
     "infinity": (f"{HEAD}{A_SCENARIO}    tp: .inf\n".encode(), "not a number to plan with"),
     "long number": (f"{HEAD}{A_SCENARIO}    tp: {'9' * 5000}\n".encode(), "number is too long"),
     "two documents": (f"{HEAD}{A_SCENARIO}---\n{HEAD}".encode(), "second document"),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from kvplan.api import size
 from kvplan.check_result import Assertion, Place
 from kvplan.plan import Plan
+from kvplan.scenario.facts import Facts
 from kvplan.scenario.judge import judge
-from kvplan.scenario.schema import Prices, Workload
-from kvplan.scenario.values import Facts
+from kvplan.scenario.schema import Prices
+from kvplan.scenario.workload import Workload
 from tests.scenario_files import LLAMA
 
 HERE, THERE = Place(file="f", line=1), Place(file="f", line=7)

@@ -29,7 +29,7 @@ Write 15min, 2h or 30s.
 kvplan.yaml:12:14: `scenarios.a.expect[0]`: requests is a count, and '5GiB' is none. \
 Write 50 or 1,000.
 kvplan.yaml:12:32: `scenarios.a.expect[1]`: 'request' is nothing that a plan states. \
-Did you mean requests, requests_with_prefixes, cost_per_request?
+Did you mean requests, requests_with_prefixes, requests_with_sessions?
 kvplan.yaml:13:32: An ignored rule has a code and a reason: \
 # kvplan: ignore KV111 because REASON."""
 

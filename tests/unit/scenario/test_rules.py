@@ -62,7 +62,7 @@ APPLIES: list[tuple[str, str, str, str]] = [
     ("KV107", "model: deepseek-ai/DeepSeek-V3\ntp: 16", "tp: 1", "tp"),
     ("KV108", "gpu: A100-SXM-80GB\nkv_dtype: fp8", "gpu: H100\nkv_dtype: fp8", "kv_dtype"),
     ("KV108", "gpu: A100-SXM-80GB\nkv_dtype: fp8", "gpu: A100-SXM-80GB", "kv_dtype"),
-    ("KV109", "concurrency: 55", "concurrency: 30", "concurrency"),
+    ("KV109", "concurrency: 53", "concurrency: 30", "concurrency"),
     ("KV110", "workload: {sessions: {count: 3}}", "workload: {sessions: {ttl: 15min}}", "workload"),
     ("KV111", "engine: vllm", "engine: vllm==0.33.0", "engine"),
     (

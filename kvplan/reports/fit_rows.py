@@ -1,0 +1,285 @@
+"""What a search found, in words: all formats but JSON read these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kvplan.fit_result import FitPlan, FitResult, LoserGroup, Why
+from kvplan.reports.figures import counted
+from kvplan.units import format_count
+
+NOTHING = "-"
+_LOST: Mapping[Why, str] = {
+    "dominated": "that hold it, no better in anything than another plan",
+    "over_budget": "over the budget",
+    "no_price": "without a price, so the budget can't be checked",
+    "misses_slo": "too slow, whatever the engine does",
+    "holds_too_few": "with too few requests on as many GPUs as may be used",
+    "request": "without room for one request",
+    "weights": "without room for the weights",
+    "not_sold": "not for sale like that",
+    "refused": "refused",
+}
+_MOST_GROUPS = 4
+_MOST_GPUS = 4
+
+
+class PlanRow(NamedTuple):
+    """One plan's cells."""
+
+    rank: str
+    hardware: str
+    bought: str
+    run: str
+    formats: str
+    holds: str
+    headroom: str
+    price: str
+    token: str
+    first: str
+    rate: str
+    remarks: str
+
+
+def headline(found: FitResult) -> str:
+    """The answer in one sentence."""
+    best = found.best
+    if best is None:
+        return f"Nothing that was searched holds {load(found)}{_limits(found)}."
+    price = money(best)
+    if price == NOTHING:
+        return f"Fewest GPUs: {hardware(best)} {_hold(best)} {load(found)}. No price is known."
+    month = (best.per_hour or 0.0) * found.hours_per_month
+    return (
+        f"Cheapest: {hardware(best)} {_hold(best)} {load(found)} for {price} an hour "
+        f"({format_count(month)} a month)."
+    )
+
+
+def _hold(plan: FitPlan) -> str:
+    return "holds" if plan.gpus == 1 else "hold"
+
+
+def load(found: FitResult) -> str:
+    """What is asked for."""
+    if found.asked.traffic is not None:
+        many = found.asked.concurrency
+        return f"the traffic {found.asked.traffic}" + (
+            f", {counted(many, 'request')} at once" if many else ""
+        )
+    requests = counted(found.asked.concurrency or 1, "request")
+    return f"{requests} of {counted(found.asked.context, 'token')}"
+
+
+def _limits(found: FitResult) -> str:
+    asked = found.asked
+    given = (asked.budget_per_hour, asked.tpot_s, asked.ttft_s)
+    return " within the limits" if any(limit is not None for limit in given) else ""
+
+
+def hardware(plan: FitPlan) -> str:
+    """GPUs that are used."""
+    return f"{plan.gpus} × {plan.gpu}"
+
+
+def bought(plan: FitPlan) -> str:
+    """What is paid for, where it is not just the GPUs."""
+    paid = plan.bought
+    if paid is None or paid.name == plan.gpu:
+        return ""
+    return f"{paid.count} × {paid.name}"
+
+
+def money(plan: FitPlan) -> str:
+    """The price of an hour."""
+    price = plan.per_hour
+    if price is None or plan.bought is None:
+        return NOTHING
+    return f"{price:,.2f} {plan.bought.currency}"
+
+
+def run(plan: FitPlan) -> str:
+    """How it is run: engine and parallel sizes."""
+    parallel = plan.parallelism
+    sizes = (("tp", parallel.tp), ("pp", parallel.pp), ("dp", parallel.dp))
+    spread = " ".join(f"{name} {size}" for name, size in sizes if size > 1)
+    layout = {"tensor": "", "expert": "experts apart", "attention": "attention apart"}[plan.layout]
+    return ", ".join(part for part in (plan.engine, spread, layout) if part)
+
+
+def formats(plan: FitPlan) -> str:
+    """Formats of weights and cache."""
+    return f"weights {plan.weights}, KV {plan.kv_dtype}"
+
+
+def plan_rows(plans: Sequence[FitPlan]) -> tuple[PlanRow, ...]:
+    """The cells of each plan."""
+    return tuple(
+        PlanRow(
+            rank=str(plan.rank),
+            hardware=hardware(plan),
+            bought=bought(plan),
+            run=run(plan),
+            formats=formats(plan),
+            holds=format_count(plan.held),
+            headroom=f"+{plan.headroom:.0%}",
+            price=money(plan),
+            token=f"{milliseconds(plan.speed.tpot_s)}" if plan.speed else NOTHING,
+            first=f"{seconds(plan.speed.ttft_s)}" if plan.speed else NOTHING,
+            rate=format_count(plan.speed.tokens_per_s) if plan.speed else NOTHING,
+            remarks="; ".join(plan.remarks),
+        )
+        for plan in plans
+    )
+
+
+def milliseconds(time_s: float) -> str:
+    """Milliseconds with as many digits as say something."""
+    time = 1000 * time_s
+    return f"{time:,.1f} ms" if time < 100 else f"{time:,.0f} ms"
+
+
+def seconds(time_s: float) -> str:
+    """Seconds likewise."""
+    return f"{time_s:,.2f} s" if time_s < 10 else f"{time_s:,.0f} s"
+
+
+def shown(found: FitResult, top: int) -> tuple[FitPlan, ...]:
+    """The plans to show: those that none beats, then the next best; in order."""
+    chosen = list(found.frontier[:top])
+    missing = top - len(chosen)
+    if missing > 0:
+        chosen += [plan for plan in found.plans if not plan.frontier][:missing]
+    return tuple(sorted(chosen, key=lambda plan: plan.rank))
+
+
+def as_it_is(found: FitResult) -> FitPlan | None:
+    """The best plan that changes neither weights nor cache; None where the best is that."""
+    for plan in found.plans:
+        if plan.weights == "auto" and plan.kv_dtype == "auto":
+            return None if plan.rank == 1 else plan
+    return None
+
+
+def together(found: FitResult) -> FitPlan | None:
+    """The best plan whose replicas each lie on one machine; None where the best is that."""
+    for plan in found.plans:
+        if not any("machines" in remark for remark in plan.remarks):
+            return None if plan.rank == 1 else plan
+    return None
+
+
+def by_gpu(found: FitResult) -> tuple[FitPlan, ...]:
+    """The best plan of each GPU, in order."""
+    best: dict[str, FitPlan] = {}
+    for plan in found.plans:
+        best.setdefault(plan.gpu, plan)
+    return tuple(best.values())
+
+
+def in_short(plan: FitPlan) -> str:
+    """A plan in one line."""
+    (row,) = plan_rows((plan,))
+    price = "" if row.price == NOTHING else f", {row.price} an hour"
+    paid = f" on {row.bought}" if row.bought else ""
+    crawls = " (crawls)" if "crawls" in row.remarks else ""
+    return (
+        f"{row.hardware}{paid} ({row.run}; {row.formats}): holds {row.holds}{price}, "
+        f"{row.token} a token{crawls}, plan {row.rank}"
+    )
+
+
+def quick(found: FitResult) -> FitPlan | None:
+    """The best plan that does not crawl; None where the best is that."""
+    for plan in found.plans:
+        if not any(remark.startswith("crawls") for remark in plan.remarks):
+            return None if plan.rank == 1 else plan
+    return None
+
+
+def searched(found: FitResult) -> str:
+    """How much was looked at, and among what."""
+    search = found.searched
+    return (
+        f"{format_count(search.candidates)} configurations of "
+        f"{counted(len(search.gpus), 'GPU')}, {', '.join(search.engines)}; weights "
+        f"{', '.join(search.weights)}; KV {', '.join(search.kv_dtypes)}; up to "
+        f"{counted(search.max_gpus, 'GPU')}. {format_count(len(found.plans))} kinds hold it, "
+        f"{format_count(len(found.frontier))} of them unbeaten."
+    )
+
+
+def why_lost(found: FitResult) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """A sentence a reason, with what can be said of its groups."""
+    by_why: dict[Why, list[LoserGroup]] = {}
+    for group in found.groups:
+        by_why.setdefault(group.why, []).append(group)
+    for why, groups in by_why.items():
+        count = sum(group.count for group in groups)
+        parts = [_of_group(group, found) for group in groups[:_MOST_GROUPS]]
+        if len(groups) > _MOST_GROUPS:
+            left = sum(group.count for group in groups[_MOST_GROUPS:])
+            parts.append(
+                f"{format_count(left)} for {counted(len(groups) - _MOST_GROUPS, 'other reason')}"
+            )
+        yield f"{format_count(count)} {_LOST[why]}", tuple(parts)
+
+
+def _of_group(group: LoserGroup, found: FitResult) -> str:
+    near, gpus = group.nearest, _gpus(group.gpus, found)
+    if group.why == "dominated":
+        return f"{format_count(group.count)}: {near.message[:1].lower()}{near.message[1:]}"
+    if group.why in ("refused", "not_sold", "no_price"):
+        engines = f", {', '.join(group.engines)}" if len(found.searched.engines) > 1 else ""
+        return f"{format_count(group.count)} ({gpus}{engines}): {near.message}"
+    sizes = (("tp", near.tp), ("pp", near.pp), ("dp", near.dp))
+    spread = " ".join(f"{name} {size}" for name, size in sizes if size > 1)
+    how = ", ".join(
+        part
+        for part in (near.engine, spread, f"weights {near.weights}, KV {near.kv_dtype}")
+        if part
+    )
+    return f"{gpus}. Nearest: {near.gpu} ({how}): {near.message}"
+
+
+def _gpus(gpus: Sequence[str], found: FitResult) -> str:
+    if 1 < len(gpus) == len(found.searched.gpus):
+        return "every GPU"
+    if len(gpus) <= _MOST_GPUS:
+        return ", ".join(gpus)
+    return f"{', '.join(gpus[: _MOST_GPUS - 1])} and {len(gpus) - _MOST_GPUS + 1} more"
+
+
+def prices_said(plans: Sequence[FitPlan]) -> tuple[str, ...]:
+    """Where the shown prices come from, and when they held."""
+    said: list[str] = []
+    for plan in plans:
+        paid = plan.bought
+        if paid is not None and paid.per_hour is not None:
+            place = f", {paid.region}" if paid.region else ""
+            said.append(
+                f"Prices of {paid.date}{place}: {paid.source}. --prices FILE replaces them."
+            )
+    return tuple(dict.fromkeys(said))
+
+
+def size_words(plan: FitPlan, found: FitResult) -> tuple[str, ...]:
+    """The `kvplan size` command line that shows the whole plan."""
+    words = ["kvplan", "size", found.model, "--gpu", plan.gpu]
+    if plan.engine != "vllm":
+        words += ["--engine", plan.engine]
+    parallel = plan.parallelism
+    for name, size in (("--tp", parallel.tp), ("--pp", parallel.pp), ("--dp", parallel.dp)):
+        if size > 1:
+            words += [name, str(size)]
+    for name, value in (("--weights", plan.weights), ("--kv-dtype", plan.kv_dtype)):
+        if value != "auto":
+            words += [name, value]
+    words += ["--context", str(found.asked.context)]
+    if found.asked.concurrency is not None:
+        words += ["--concurrency", str(found.asked.concurrency)]
+    for option, setting in plan.options.items():
+        text = str(setting).lower() if isinstance(setting, bool) else str(setting)
+        words += ["-o", f"{option}={text}"]
+    return tuple(words)
