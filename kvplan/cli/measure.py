@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kvplan.cli import flags
+from kvplan.cli.complete import complete_gpu
 from kvplan.cli.invocation import invocation_of
 from kvplan.errors import UsageError, shown
 
 if TYPE_CHECKING:
+    from kvplan.hardware import GpuSpec
     from kvplan.measure.session import Surroundings, Wanted
     from kvplan.measured_plan import MeasuredPlan
 
@@ -22,6 +24,25 @@ _Device = Annotated[
         metavar="DEVICE",
         help="cuda or cuda:N (CUDA and ROCm), cpu (counts real tensors), or fake (counts tensors"
         " without memory).",
+    ),
+]
+_Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        metavar="GPU",
+        help="The GPU that is planned for. Required for cpu and fake.",
+        show_default="the one that is measured",
+        autocompletion=complete_gpu,
+    ),
+]
+_Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="vllm, or one of its releases, as vllm==0.33.0. Plans of other engines can't be"
+        " measured.",
     ),
 ]
 _Layers = Annotated[
@@ -65,9 +86,9 @@ def measure(  # noqa: PLR0913 - as many as the command has flags
     context: typer.Context,
     model: flags.Model,
     *,
-    gpu: flags.Gpu = None,
+    gpu: _Gpu = None,
     device: _Device = "cuda",
-    engine: flags.Engine = "vllm",
+    engine: _Engine = "vllm",
     tp: flags.Tp = "1",
     pp: flags.Pp = "1",
     context_tokens: flags.Context = None,
@@ -84,7 +105,10 @@ def measure(  # noqa: PLR0913 - as many as the command has flags
     record: _Record = None,
     output: flags.Output = None,
 ) -> int:
-    """Allocate a plan for real with torch, and compare.
+    """Allocate a vLLM plan for real with torch, and compare.
+
+    Weights, a forward of the plan's blocks, and the KV cache page by page, on this machine's GPU;
+    no engine runs.
 
     Exit code: 0 every measured line agrees, 1 one does not, 2 a wrong argument, 3 no torch or no
     device, 4 refused.
@@ -109,8 +133,8 @@ def measure(  # noqa: PLR0913 - as many as the command has flags
     spec = spec if weights == "auto" else quantize(spec, weights)
     plan = api.size(
         spec,
-        _gpu(gpu, kind),
-        engine=engine,
+        _gpu(gpu, kind, index),
+        engine=_vllm(engine),
         tp=arguments.parse_count("--tp", tp),
         pp=arguments.parse_count("--pp", pp),
         context=arguments.parse_context(context_tokens),
@@ -143,11 +167,24 @@ def _kind(device: str) -> tuple[Literal["cuda", "cpu", "fake"], int]:
     )
 
 
-def _gpu(gpu: str | None, kind: str) -> str:
+def _vllm(engine: str) -> str:
+    """The engine, before anything is read: only vLLM's plans say what is measured here."""
+    if engine.partition("==")[0].strip().casefold() != "vllm":
+        raise UsageError(
+            f"Plans for {shown(engine)} can't be measured: only vLLM's can.",
+            hint="Use --engine vllm, or one of its releases: --engine vllm==0.33.0.",
+            location="--engine",
+        )
+    return engine
+
+
+def _gpu(gpu: str | None, kind: str, index: int) -> GpuSpec | str:
     if gpu is not None:
         return gpu
     if kind == "cuda":
-        return "auto"
+        from kvplan.cli.device_use import gpu_to_plan_for
+
+        return gpu_to_plan_for(index)
     raise UsageError(
         "--gpu is missing.",
         hint="Name the GPU that is planned for: without a device there is none to read.",
@@ -155,10 +192,10 @@ def _gpu(gpu: str | None, kind: str) -> str:
 
 
 def _surroundings(wanted: Wanted, *, yes: bool) -> Surroundings:
-    from kvplan.cli.device_use import card_of, detected, used_bytes
+    from kvplan.cli.device_use import detected, is_shared, used_bytes
     from kvplan.measure.session import Surroundings
 
-    card = card_of(detected(), wanted.index) if wanted.kind == "cuda" else None
+    real = wanted.kind == "cuda"
 
     def consent(question: str) -> bool:
         import sys
@@ -166,8 +203,8 @@ def _surroundings(wanted: Wanted, *, yes: bool) -> Surroundings:
         return yes or (sys.stdin.isatty() and typer.confirm(question, err=True))
 
     return Surroundings(
-        used=lambda: used_bytes(wanted.index) if card else None,
-        shared=card is not None and bool(card.processes),
+        used=lambda: used_bytes(wanted.index) if real else None,
+        shared=is_shared(detected(), wanted.index) if real else False,
         consent=consent,
     )
 

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import gc
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import torch
 
-from kvplan.errors import NoDeviceError
+from kvplan.errors import FactsError, NoDeviceError, shown
 from kvplan.measure.tracker import Tracker
 
 # The CPU's allocator raises the plain class; torch.OutOfMemoryError derives from it.
 OUT_OF_MEMORY = RuntimeError
+
+
+# How torch begins what a device, its driver or a missing kernel says.
+_OF_THE_DEVICE = ("CUDA error", "HIP error", "CUDA driver", "no kernel image", "cuBLAS", "CUBLAS")
+
+
+def is_of_the_device(error: RuntimeError) -> bool:
+    """Whether the device failed, not this program."""
+    if isinstance(error, torch.AcceleratorError):
+        return True
+    return any(words in str(error) for words in _OF_THE_DEVICE)
+
+
+def device_failed(name: str, error: RuntimeError) -> FactsError:
+    """What to say of a device that failed."""
+    said = str(error).strip().partition("\n")[0]
+    return FactsError(
+        f"{name} failed: {shown(said)}.",
+        hint="Check that others leave room on it, and that torch was built for it and its driver.",
+    )
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -94,7 +115,6 @@ class CudaMeter:
         self.device = f"cuda:{index}"
         properties = torch.cuda.get_device_properties(index)
         self.name = str(properties.name)
-        self.uuid = str(getattr(properties, "uuid", ""))
         torch.cuda.set_device(index)
         torch.empty(1, device=self.device)
         torch.cuda.synchronize()
@@ -132,6 +152,34 @@ def cpu_meter(total: int, name: str = "cpu") -> Iterator[Meter]:
         yield CpuMeter(tracker, total, name)
 
 
+def _started(index: int) -> CudaMeter:
+    """The device with its context, for which a full one may have no room."""
+    try:
+        return CudaMeter(index)
+    except RuntimeError as error:
+        raise device_failed(f"GPU {index}", error) from error
+
+
+def describe(index: int = 0) -> tuple[str, int]:
+    """The name of a GPU and all its memory, as torch tells them.
+
+    Raises:
+        NoDeviceError: torch sees no such device.
+    """
+    _check(index)
+    properties = torch.cuda.get_device_properties(index)
+    return str(properties.name), int(properties.total_memory)
+
+
+def _check(index: int) -> None:
+    if not torch.cuda.is_available() or index >= torch.cuda.device_count():
+        raise NoDeviceError(
+            f"torch {torch.__version__} sees no GPU {index} here.",
+            hint="Install a build of torch for this machine's GPU, or count on the CPU:"
+            " --device cpu --gpu NAME.",
+        )
+
+
 @contextmanager
 def cuda_meter(index: int = 0) -> Iterator[CudaMeter]:
     """A GPU; what torch holds unused is given back at the end, however it comes.
@@ -139,14 +187,13 @@ def cuda_meter(index: int = 0) -> Iterator[CudaMeter]:
     Raises:
         NoDeviceError: torch sees no such device.
     """
-    if not torch.cuda.is_available() or index >= torch.cuda.device_count():
-        raise NoDeviceError(
-            f"torch {torch.__version__} sees no GPU {index} here.",
-            hint="Install a build of torch for this machine's GPU, or count on the CPU with"
-            " --device cpu.",
-        )
+    _check(index)
     try:
-        yield CudaMeter(index)
+        yield _started(index)
+    except BaseException as error:  # Ctrl-C too
+        traceback.clear_frames(error.__traceback__)  # the tensors that the calls on the way hold
+        raise
     finally:
         gc.collect()
-        torch.cuda.empty_cache()
+        with suppress(RuntimeError):  # a device that failed fails here too
+            torch.cuda.empty_cache()

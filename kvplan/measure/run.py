@@ -11,7 +11,13 @@ import torch
 
 from kvplan.errors import FactsError
 from kvplan.measure.job import Job
-from kvplan.measure.meters import OUT_OF_MEMORY, Meter, is_out_of_memory
+from kvplan.measure.meters import (
+    OUT_OF_MEMORY,
+    Meter,
+    device_failed,
+    is_of_the_device,
+    is_out_of_memory,
+)
 from kvplan.measure.operands import Operands
 from kvplan.measure.pool import PoolResult, allocate_pool
 from kvplan.measure.step import Step, representatives, sample
@@ -69,7 +75,7 @@ def measure(
         one_of_each_kind: Run one layer of each kind instead of all: the peak is the same.
 
     Raises:
-        FactsError: the device ran out of memory before the pool.
+        FactsError: the device ran out of memory before the pool, or failed.
     """
     free_before, base, held = meter.free(), meter.allocated(), meter.reserved()
     try:
@@ -78,13 +84,10 @@ def measure(
         order = representatives(job, weights) if one_of_each_kind else None
         forward = run_forward(job, weights, meter, order)
     except OUT_OF_MEMORY as error:
-        if not is_out_of_memory(error):
+        explained = _explained(error, job, meter.name, free_before)
+        if explained is None:
             raise
-        raise FactsError(
-            f"{meter.name} ran out of memory: {format_bytes(free_before)} were free, weights of"
-            f" {len(job.layer_indices)} layers take {format_bytes(job.weight_bytes())}.",
-            hint="Measure fewer layers with --layers, or fewer tokens.",
-        ) from error
+        raise explained from error
     meter.reset_peak()
     non_torch = (free_before - meter.free()) - (meter.reserved() - held)
     pool = allocate_pool(job, meter, to_exhaustion=to_exhaustion)
@@ -98,6 +101,17 @@ def measure(
         non_torch=max(0, non_torch),
         pool=pool,
     )
+
+
+def _explained(error: RuntimeError, job: Job, name: str, free: int) -> FactsError | None:
+    """What to say of an error of torch, or None if it is neither memory's nor the device's."""
+    if is_out_of_memory(error):
+        return FactsError(
+            f"{name} ran out of memory: {format_bytes(free)} were free, weights of"
+            f" {len(job.layer_indices)} layers take {format_bytes(job.weight_bytes())}.",
+            hint="Measure fewer layers with --layers, or fewer tokens.",
+        )
+    return device_failed(name, error) if is_of_the_device(error) else None
 
 
 def run_forward(

@@ -18,13 +18,15 @@ from kvplan.measure.run import measure
 from kvplan.measured_plan import MeasuredPlan
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Plan
-from kvplan.units import MIB, format_bytes
+from kvplan.units import GIB, MIB, format_bytes
 
 Kind = Literal["cuda", "cpu", "fake"]
 # More of a shared card's free memory than this is taken only with consent.
 SHARE = 0.9
 # Layers are left out where weights alone take more of the free memory than this.
 _WEIGHTS_SHARE = 0.8
+# A context takes less than this; what is in use beyond it is somebody else's.
+_CONTEXT_AT_MOST = 2 * GIB
 # What torch's allocator rounds and what a driver's figure jumps by.
 _FLOOR = 32 * MIB
 
@@ -54,12 +56,12 @@ class Surroundings:
 
     Attributes:
         used: Bytes in use on the device now, as its driver says; None: not known.
-        shared: Whether others use the device.
+        shared: Whether others use the device; None: its driver does not tell.
         consent: Asked with a sentence before most of a shared device's memory is taken.
     """
 
     used: Callable[[], int | None]
-    shared: bool
+    shared: bool | None
     consent: Callable[[str], bool]
 
 
@@ -122,7 +124,10 @@ def _scaled(job: Job, wanted: Wanted, meter: Meter) -> tuple[Job, tuple[str, ...
 def _ask(job: Job, meter: Meter, around: Surroundings, *, exhaust: bool) -> None:
     free = meter.free()
     wanted = free if exhaust else job.weight_bytes() + job.pool_bytes
-    if not around.shared or wanted <= SHARE * free:
+    # Where no driver tells who uses it, what is taken beside our own context does.
+    others = meter.total - free - meter.reserved() > _CONTEXT_AT_MOST
+    shared = others if around.shared is None else around.shared
+    if not shared or wanted <= SHARE * free:
         return
     question = (
         f"{meter.name} is used by others too, and {format_bytes(min(wanted, free))} of its free"

@@ -133,6 +133,10 @@ def _download(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"Accept": "text/plain;version=0.0.4"})  # noqa: S310
     with _opener().open(request, timeout=_SILENCE) as answer:
         data: bytes = answer.read(PAGE_LIMIT + 1)
+        # A read that is told how much to take does not say that the rest is missing.
+        if len(data) <= PAGE_LIMIT and getattr(answer, "length", None):
+            whole = len(data) + answer.length
+            raise ConnectionError(f"{len(data):,} of {whole:,} bytes came")
     return data
 
 
@@ -159,12 +163,17 @@ def _parse(data: bytes, name: str) -> tuple[Sample, ...]:
             hint="Install it with: pip install 'kvplan-sizer[metrics]'",
         ) from None
     try:
-        families = text_string_to_metric_families(data.decode("utf-8"))
+        families = text_string_to_metric_families(_whole_lines(data).decode("utf-8"))
         return tuple(_samples(families))
     except Exception as error:  # noqa: BLE001  the parser fails on junk in many ways
         raise InputError(
             f"This is not a Prometheus page: {shown(str(error))}.", hint=_WHERE, location=name
         ) from None
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """Without a last line that has no end: every line of a page ends, so it is cut off."""
+    return data[: data.rfind(b"\n") + 1]
 
 
 def _samples(families: Any) -> Iterator[Sample]:

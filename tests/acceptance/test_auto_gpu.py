@@ -187,6 +187,27 @@ def test_unlike_cards_are_not_chosen_from(plan: Plan) -> None:
     assert plan("unlike", visible="1")["gpu"]["id"] == "L4-24GB"
 
 
+@pytest.mark.parametrize("engine", ["llama.cpp", "ollama"])
+def test_engines_that_spread_layers_take_unlike_cards_and_the_host(plan: Plan, engine: str) -> None:
+    words = ("--engine", engine, "--weights", "gguf:Q8_0", "--context", "8k")
+    answer = plan("unlike", *words)
+    assert answer["exit"] == 0, answer["stderr"]
+    first, second, host = answer["devices"]
+    assert (first["id"], second["id"]) == ("H100-SXM-80GB", "L4-24GB")
+    assert first["layers"] > second["layers"] > 0
+    assert host["id"].startswith("cpu:")
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert host["total_bytes"] == pages
+    assert 0 < host["others_bytes"] < pages
+    assert "fewer_devices" not in reasons(answer)
+
+
+def test_a_host_that_is_named_is_not_read(plan: Plan) -> None:
+    words = ("--engine", "llama.cpp", "--gpu", "auto + cpu:48GiB", "--context", "8k")
+    *_, host = plan("unlike", *words)["devices"]
+    assert (host["id"], host["total_bytes"]) == ("cpu:48GiB", 48 * 2**30)
+
+
 def test_a_named_card_is_read_from_its_spec_alone(plan: Plan) -> None:
     answer = plan("busy", "--gpu", "H100-SXM-80GB")
     assert answer["exit"] == 0

@@ -1,13 +1,14 @@
 """Settings as engines print them: ``{'a': 1}``, ``Namespace(a=1)``, ``a=1, b='x'``.
 
 Nothing is evaluated: the text is cut at its top-level commas, and only plain values (words,
-numbers, quoted strings) of the settings asked for are read. One whose end is missing is left out.
+numbers, quoted strings) of the settings asked for are read. One whose end is missing is left out;
+brackets that do not pair show that the text is damaged, and then nothing is read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kvplan.sources.logs.facts import Value
 
@@ -17,7 +18,9 @@ _TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[^'"\[\](){},]++|.
 _KEY = re.compile(r"\s*(?:'([\w.-]{1,60})'\s*:|([A-Za-z_][\w.]{0,60})\s*=)\s*(.*)", re.DOTALL)
 _INTEGER, _DECIMAL = re.compile(r"-?\d{1,16}"), re.compile(r"-?\d{1,9}\.\d{1,17}")
 _WORD = re.compile(r"[\w./:@+-]{1,300}")
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+# After the bracket that closed all: it was not the one that it seems to be.
+_GOES_ON = frozenset({",", ")", "]", "}"})
+_PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def read_arguments(text: str, wanted: Mapping[str, str], *, whole: bool) -> dict[str, Value]:
@@ -29,35 +32,44 @@ def read_arguments(text: str, wanted: Mapping[str, str], *, whole: bool) -> dict
         whole: Whether the end of ``text`` is the end of what was written.
     """
     found: dict[str, Value] = {}
-    for item in _items(text, whole=whole):
+    named = False  # whether settings are written name=value, not 'name': value
+    for place, item in enumerate(_items(text, whole=whole)):
         if match := _KEY.fullmatch(item):
+            named = match[2] is not None if place == 0 else named
             name = wanted.get(match[1] or match[2])
             value = _plain(match[3].strip())
-            if name is not None and value is not None:
+            if name is not None and value is not None and (match[2] is not None) is named:
                 found[name] = value
     return found
 
 
-def _items(text: str, *, whole: bool) -> Iterator[str]:
-    """Top-level pieces between commas; of a bracket, those within it."""
-    opened = re.match(r"\s*[A-Za-z_]*[({]", text)
-    place, outermost = (opened.end(), 1) if opened else (0, 0)
-    depth, start = outermost, place
+def _items(text: str, *, whole: bool) -> list[str]:
+    """Top-level pieces between commas; of a bracket, those within. None of what is damaged."""
+    opened = re.match(r"\s*(?:[A-Za-z_]*([({]))?", text)
+    place = opened.end() if opened and opened[1] else 0
+    stack = [opened[1]] if opened and opened[1] else []
+    outermost, start, items = len(stack), place, list[str]()
     for token in _TOKEN.finditer(text, place):
         character = token[0]
         if character in ("'", '"'):  # opened and never closed: all that follows is inside
-            return
-        if character in _OPENING:
-            depth += 1
-        elif character in _CLOSING:
-            depth -= 1
-        if depth < outermost or (character == "," and depth == outermost):
-            yield text[start : token.start()]
+            return items
+        if character in _PAIRS.values():
+            stack.append(character)
+        elif character in _PAIRS and (not stack or stack.pop() != _PAIRS[character]):
+            # Old releases close a bracket that stands before what is read here.
+            if stack or character != ")" or text[token.end() :].strip():
+                return []
+            items.append(text[start : token.start()])
+            return items
+        if len(stack) < outermost:
+            items.append(text[start : token.start()])
+            return [] if text[token.end() :].lstrip()[:1] in _GOES_ON else items
+        if character == "," and len(stack) == outermost:
+            items.append(text[start : token.start()])
             start = token.end()
-        if depth < outermost:
-            return
-    if whole and not outermost and depth == 0:
-        yield text[start:]
+    if whole and not stack:
+        items.append(text[start:])
+    return items
 
 
 def _plain(written: str) -> Value | None:

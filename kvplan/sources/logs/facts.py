@@ -59,7 +59,8 @@ def _read_text(text: str) -> str | None:
     return text.strip()[:_LONGEST_TEXT] or None
 
 
-_DECIMAL = r"-?\d{1,9}(?:\.\d{1,12})?(?![\d.])"
+# 17 digits: fractions are printed as a float holds them.
+_DECIMAL = r"-?\d{1,9}(?:\.\d{1,17})?(?![\d.])"
 _COUNT = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,16})(?![\d,.]*\d)"
 _UNITS = {"B": 2**-30, "KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "TiB": 1024.0}
 

@@ -15,17 +15,31 @@ from typing import Any
 LONGEST_LINE = 2**20  # bytes; an engine's whole configuration on one line has some 20,000
 _DEEPEST_WRAPPING = 3
 
+
+def one_off(words: str) -> str:
+    """A regular expression of ``words`` with any one character damaged."""
+    places = range(len(words))
+    ways = (f"{re.escape(words[:n])}.{re.escape(words[n + 1 :])}" for n in places)
+    return f"(?:{'|'.join(ways)})"
+
+
 # A terminal's colours, also as rsyslog writes the escape character.
 _ANSI = re.compile(r"(?:\x1b|[#]033)\[[0-9;?]*[ -/]*[@-~]")
 # What may stand before a line, in this order: the pod (kubectl logs --prefix), the service
-# (docker compose), a time, the container runtime's stream, the journal's host and unit.
+# (docker compose), a model's port, a time, the container runtime's stream, the journal's host and
+# unit.
 _STREAMS = (
     re.compile(r"\[(pod/[^\]\s]{1,200})\] "),
+    # llama-server's router puts a model's port before its lines.
+    re.compile(r"\[ {0,4}(\d{2,5})\] (?=\d{1,4}\.\d\d\.\d{3}\.\d{3} [A-Z] )"),
     re.compile(r"(?!(?:INFO|DEBUG|WARN|ERROR|CRITICAL)\w*\b)([A-Za-z][\w.-]{0,80}) {1,40}\| "),
 )
+_PART = re.compile(r"(?:stdout|stderr) [FP] ")
+_LATE_PART = re.compile(r" (?:stdout|stderr) P ")  # behind a time that is damaged
+_DAMAGED_PART = re.compile("|".join(f"{one_off(stream)} . " for stream in ("stdout", "stderr")))
 _TIMES = (
     re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d) "),
-    re.compile(r"(?:stdout|stderr) [FP] "),
+    _PART,
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,100} [\w.@-]{1,60}(?:\[\d{1,9}\])?: "),
 )
 # The keys under which log shippers put the text, most telling first.
@@ -42,7 +56,9 @@ _SGLANG_RANK = re.compile(
 )
 # tensorrt_llm/logger.py: "[TRT-LLM] [RANK 1] [I] ", earlier "[MPI_Rank 1]".
 _TRTLLM_RANK = re.compile(r"\[TRT-LLM\] \[((?:MPI_Rank|RANK) \d{1,5})\]")
+_ID, _NAME_AT_MOST = re.compile(r"pid=\d{1,10}[,)]"), 120
 MIXED = "?"
+_LOOKED_AT = 4096  # characters in which another process's mark is looked for
 
 
 @dataclass(frozen=True)
@@ -91,10 +107,16 @@ def _without_prefixes(line: Line) -> Line:
     for pattern in _STREAMS:
         if match := pattern.match(text):
             text, stream = text[match.end() :], match[1]
+    marked = False
     for pattern in _TIMES:
         if match := pattern.match(text):
             # The runtime marks a part of a long line with P, its end with F.
-            text, whole = text[match.end() :], whole and not match[0].endswith(" P ")
+            text, marked = text[match.end() :], pattern is _PART
+            whole &= not match[0].endswith(" P ")
+    # Where that mark is damaged nobody knows.
+    whole &= marked or (
+        _DAMAGED_PART.match(text) is None and _LATE_PART.search(text, 0, 80) is None
+    )
     return replace(line, text=text, stream=stream, whole=whole)
 
 
@@ -162,6 +184,23 @@ def _pieces(line: Line) -> Iterator[Line]:
 
 
 def _process_of(text: str) -> str:
+    """Whose line it is; `MIXED` if a second process's mark stands within."""
+    name = _first_process(text)
+    if not name and _ID.search(text, 0, _NAME_AT_MOST):
+        return MIXED  # a name that is damaged
+    start = _PROCESS.match(text)
+    later = _PROCESS.search(text, start.end() if start else 0, _LOOKED_AT)
+    while later and start and later.start() == start.end():
+        start, later = later, _PROCESS.search(text, later.end(), _LOOKED_AT)
+    if later and later[0].strip()[1:-1] != name:
+        return MIXED
+    ranks = {
+        found[1] for p in (_SGLANG_RANK, _TRTLLM_RANK) for found in p.finditer(text[:_LOOKED_AT])
+    }
+    return MIXED if len(ranks) > 1 else name
+
+
+def _first_process(text: str) -> str:
     if match := _PROCESS.match(text):
         names = [match[0].strip()[1:-1]]
         while match := _PROCESS.match(text, match.end()):

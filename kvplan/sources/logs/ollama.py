@@ -16,7 +16,7 @@ from kvplan.sources.logs.wording import wording
 
 _TOTAL = human()
 # A runner that is told to close its model is sent the same sentence with zeros.
-_POSITIVE = Fact(r"[1-9]\d{0,11}", int, "last")
+_POSITIVE = Fact(r"\d{1,12}", lambda written: int(written) or None, "last")
 
 FACTS: Mapping[str, Fact] = {
     **llamacpp.FACTS,

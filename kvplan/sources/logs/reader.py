@@ -14,6 +14,7 @@ from kvplan.sources.logs.engine_log import EngineLog
 from kvplan.sources.logs.generic import ANY
 from kvplan.sources.logs.lines import Line, unwrap
 from kvplan.sources.logs.llamacpp import LLAMACPP
+from kvplan.sources.logs.nearly import matters, nearly_said
 from kvplan.sources.logs.ollama import OLLAMA
 from kvplan.sources.logs.record import to_measurement
 from kvplan.sources.logs.scan import lines_with
@@ -21,7 +22,7 @@ from kvplan.sources.logs.sglang import SGLANG
 from kvplan.sources.logs.starts import Sightings, Start, note
 from kvplan.sources.logs.tensorrt_llm import TENSORRT_LLM
 from kvplan.sources.logs.vllm import VLLM
-from kvplan.sources.logs.wording import Wording
+from kvplan.sources.logs.wording import ALSO_LOOKED_FOR, Wording
 from kvplan.sources.text_lines import name_of, opened
 
 ENGINES = (VLLM, SGLANG, TENSORRT_LLM, LLAMACPP, OLLAMA)
@@ -63,14 +64,14 @@ def starts_in(stream: BinaryIO, name: str) -> Iterator[Measurement]:
         stream: At its start.
         name: What it is called in the records' ``source``.
     """
-    for start in _starts(stream):
+    for start in _starts(stream, name):
         if start.says_something:
             yield to_measurement(start, _BY_NAME[start.engine], name)
 
 
-def _starts(stream: BinaryIO) -> Iterator[Start]:
+def _starts(stream: BinaryIO, name: str) -> Iterator[Start]:
     readers: dict[str, _StreamReader] = {}
-    for number, raw, whole in lines_with(_as_utf8(stream), _NEEDLES):
+    for number, raw, whole in lines_with(_as_utf8(stream), _NEEDLES, name):
         for line in unwrap(raw, number, whole=whole):
             known = line.stream in readers or len(readers) < _MOST_STREAMS
             reader = readers.setdefault(line.stream if known else "", _StreamReader())
@@ -93,8 +94,16 @@ def _every_wording() -> Iterator[tuple[EngineLog, Wording]]:
             yield engine, each
 
 
+_CARRYING = tuple(engine for engine in ENGINES if engine.carried)
+# Whose sentences a start of each may hold: Ollama runs llama.cpp.
+_ENGINES_OF: dict[str, tuple[EngineLog, ...]] = {
+    **{name: (engine,) for name, engine in _BY_NAME.items()},
+    OLLAMA.name: (OLLAMA, LLAMACPP),
+}
 _WORDINGS = tuple(_every_wording())
-_NEEDLES = tuple(sorted({each.coarse.encode() for _, each in _WORDINGS}))
+_NEEDLES = tuple(
+    sorted(word.encode() for word in {*ALSO_LOOKED_FOR, *(each.coarse for _, each in _WORDINGS)})
+)
 
 
 class _StreamReader:
@@ -103,22 +112,52 @@ class _StreamReader:
     def __init__(self) -> None:
         self.current: Start | None = None
         self._carried: Sightings = {}
+        self._lost: set[str] = set()
 
     def take(self, line: Line) -> Iterator[Start]:
         """Takes what a line says, if anything; the start that it puts an end to."""
+        said = set[Wording]()
         for engine, each in _WORDINGS:
-            match = each.find(line)
-            if match is not None:
+            for match in each.find_all(line) if each.needle in line.text else ():
                 before = self.current
+                said.add(each)
                 self._note(engine, each, line, match)
                 if before is not None and before is not self.current:
                     yield before
+        if not all(map(matters, said)):  # a sentence of which it is known that it means nothing
+            return
+        self._lose_carried(line, said)
+        if self.current is not None:
+            yield from self._take_damaged(self.current, line, said)
+
+    def _lose_carried(self, line: Line, said: set[Wording]) -> None:
+        """Takes note of what a line would have said of every start."""
+        for engine in _CARRYING:
+            sentences = (w for w in engine.wordings if w not in said)
+            for each in nearly_said(
+                line, (w for w in sentences if engine.carried & w.facts.keys())
+            ):
+                self._lost |= engine.carried & each.facts.keys()
+
+    def _take_damaged(self, start: Start, line: Line, said: set[Wording]) -> Iterator[Start]:
+        """Takes note of what a line would have said; a start that it would have ended."""
+        told = {name for each in said for name in each.facts}
+        begins = any(each.begins for each in said)
+        for engine in _ENGINES_OF[start.engine]:
+            for each in nearly_said(line, (w for w in engine.wordings if w not in said)):
+                if each.begins and not begins and not _is_below(engine, start):
+                    yield start
+                    self._begin(engine, line)
+                    return
+                start.spoil({*each.facts, *each.resets} - told)
+                start.closed |= each.closes
 
     def _note(self, engine: EngineLog, each: Wording, line: Line, match: re.Match[str]) -> None:
         values = each.read(match)
         if each.arguments:
             rest = line.text[match.end() :]
             values |= read_arguments(rest, each.arguments, whole=_has_end(line))
+        lost = {each.needs} - {"", *values} if _has_end(line) else set[str]()
         for name in engine.carried & values.keys():
             note(self._carried, name, values[name])
         self._turn_to(engine, each, line, only_carried=values.keys() <= engine.carried)
@@ -126,6 +165,7 @@ class _StreamReader:
         if start is None or not _speaks_for(engine, start):
             return
         start.forget(each.resets)
+        start.spoil(lost)
         rank = _rank(_BY_NAME[start.engine], match, line)
         if rank is not None:
             start.add(values, engine.facts, rank)
@@ -149,6 +189,7 @@ class _StreamReader:
         self.current.carry(
             {name: self._carried[name] for name in engine.carried & self._carried.keys()}
         )
+        self.current.spoil(self._lost & engine.carried)
         return self.current
 
 

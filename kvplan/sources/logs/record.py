@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -26,6 +26,7 @@ _WORDS = frozenset(
         "weight_format",
     }
 )
+_OF_RECORD = frozenset({"derived", "of_other_ranks"})
 # Where ranks differ, these are listed rank by rank.
 _SPREAD = ("weights_gib", "available_kv_gib", "activation_peak_gib", "non_torch_gib")
 _SECRET = re.compile(r"\?.*|\bhf_\w{8,}|\bsk-[\w-]{8,}")
@@ -49,12 +50,15 @@ def to_measurement(start: Start, engine: EngineLog, name: str) -> Measurement:
         by_rank[""] = _keys(engine, settled.shared)
     fullest = _fullest(by_rank)
     record = by_rank[fullest] | _from_others(engine, by_rank[fullest], facts, fullest)
+    unsure = engine.unsure(start)
+    if start.spoiled or not _is_told(by_rank, unsure):
+        record = _common(record, by_rank.values())
     if engine.rank_of is not None and settled.ranks:
         record["gpu_count"] = len(settled.ranks)
     record |= _spread(by_rank, fullest, _keys(engine, settled.shared))
     return Measurement.model_validate(
         {
-            **_sure(record, engine.unsure(start)),
+            **_sure(record, unsure),
             **({"contradictory": list(settled.contradictory)} if settled.contradictory else {}),
             "id": f"{PurePath(name).name}:{start.line}",
             "source": f"{name}:{start.line}",
@@ -63,6 +67,22 @@ def to_measurement(start: Start, engine: EngineLog, name: str) -> Measurement:
             "outcome": None if start.outcome == OUT_OF_MEMORY else start.outcome or None,
         }
     )
+
+
+def _is_told(by_rank: Mapping[str, Mapping[str, Any]], unsure: frozenset[str]) -> bool:
+    """Whether it is known which rank is the fullest; else only what all say holds of it."""
+    known = any("available_kv_gib" in own for own in by_rank.values())
+    return len(by_rank) == 1 or (known and "available_kv_gib" not in unsure)
+
+
+def _common(record: Mapping[str, Any], by_rank: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The keys that all ranks have, and alike."""
+    ranks = tuple(by_rank)
+    return {
+        key: value
+        for key, value in record.items()
+        if key in _OF_RECORD or all(own.get(key) == value for own in ranks)
+    }
 
 
 def _sure(record: Mapping[str, Any], unsure: frozenset[str]) -> dict[str, Any]:

@@ -5,25 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
+from kvplan.errors import InputError
 from kvplan.sources.logs.lines import LONGEST_LINE
 
+_ENDLESS = 2**30  # bytes without a line's end: no log
 _BLOCK = 2**18  # bytes; small enough to stay in a processor's cache while it is searched
 
 RawLine = tuple[int, bytes, bool]
 
 
-def lines_with(stream: BinaryIO, needles: Sequence[bytes]) -> Iterator[RawLine]:
+def lines_with(stream: BinaryIO, needles: Sequence[bytes], location: str = "") -> Iterator[RawLine]:
     """Lines that hold any of ``needles``: number, bytes without the end, whether it has an end.
 
     A line of more than `LONGEST_LINE` bytes is cut there and has no end.
+
+    Args:
+        stream: At its start.
+        needles: What to look for.
+        location: What the file is called in an error.
+
+    Raises:
+        InputError: a line that does not end.
     """
-    number, rest, skipping = 1, b"", False
+    number, rest, skipped = 1, b"", 0
     while block := stream.read(_BLOCK):
-        if skipping:
+        if skipped:
             end = block.find(b"\n")
             if end < 0:
+                skipped = _more(skipped, len(block), f"{location}:{number}")
                 continue
-            block, skipping, number = block[end + 1 :], False, number + 1
+            block, skipped, number = block[end + 1 :], 0, number + 1
         data = rest + block
         end = data.rfind(b"\n") + 1
         yield from _hits(data[:end], needles, number)
@@ -31,8 +42,18 @@ def lines_with(stream: BinaryIO, needles: Sequence[bytes]) -> Iterator[RawLine]:
         rest = data[end:]
         if len(rest) > LONGEST_LINE:
             yield from _one(rest[:LONGEST_LINE], needles, number)
-            rest, skipping = b"", True
+            rest, skipped = b"", len(rest)
     yield from _one(rest, needles, number)
+
+
+def _more(skipped: int, size: int, location: str) -> int:
+    if skipped > _ENDLESS:
+        raise InputError(
+            "The line goes on for more than 1 GiB: this is no log.",
+            hint="Name the file that the engine's output went to.",
+            location=location,
+        )
+    return skipped + size
 
 
 def _one(line: bytes, needles: Sequence[bytes], number: int) -> Iterator[RawLine]:

@@ -38,6 +38,7 @@ FACTS = {
     "total_tokens": count("least"),
     "end_avail_gib": gib("last"),
     "pool_tokens": count(of_rank=True),
+    "pool_dtype": text(r"torch\.\w{1,30}", of_rank=True),
     "load_begin_avail_gib": gib("last"),
     "load_end_avail_gib": gib("last"),
     "weights_gib": gib("sum"),
@@ -82,6 +83,7 @@ SGLANG = EngineLog(
             needle="server_args=ServerArgs(",
             begins="server",
             arguments=_SETTINGS,
+            needs="dp",
         ),
         # sglang/srt/model_executor/model_runner.py@v0.3.6 … v0.5.10
         wording("Load weight begin. avail mem={load_begin_avail_gib} GB", FACTS),
@@ -96,6 +98,17 @@ SGLANG = EngineLog(
         ),
         # The same @v0.4.9 … v0.5.10, for latent attention
         wording("KV Cache is allocated. #tokens: {pool_tokens}, KV size: {kv_gib} GB", FACTS),
+        # The same in mid-2026
+        wording(
+            "KV Cache is allocated. dtype: {pool_dtype}, #tokens: {pool_tokens}, "
+            "K size: {k_gib} GB, V size: {v_gib} GB",
+            FACTS,
+        ),
+        wording(
+            "KV Cache is allocated. dtype: {pool_dtype}, #tokens: {pool_tokens}, "
+            "KV size: {kv_gib} GB",
+            FACTS,
+        ),
         # The same @v0.5.2 … v0.5.10
         wording(
             "Mamba Cache is allocated. {}conv_state size: {conv_gib}GB, "
@@ -139,6 +152,7 @@ SGLANG = EngineLog(
         "cudagraph_gib": ("cudagraph_gib",),
         "available_kv_gib": ("kv_gib",),
         "kv_tokens": ("total_tokens", "pool_tokens"),
+        "pool_dtype": ("pool_dtype",),
         "mem_fraction_static": ("mem_fraction_static",),
         "chunked_prefill_size": ("chunked_prefill_size",),
         "available_after_start_gib": ("end_avail_gib",),

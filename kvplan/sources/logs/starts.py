@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kvplan.sources.logs.facts import Fact, Value, together
@@ -29,6 +29,7 @@ class Start:
         outcome: How it ended, or nothing yet.
         begun: Whether its first line was seen; else its head is cut off.
         closed: Whether figures are no longer taken: those that follow are of another model.
+        spoiled: Facts of which a sighting was lost: the others do not tell it.
     """
 
     engine: str
@@ -39,6 +40,7 @@ class Start:
     outcome: str = ""
     begun: bool = False
     closed: bool = False
+    spoiled: set[str] = field(default_factory=set)
 
     @property
     def says_something(self) -> bool:
@@ -57,8 +59,15 @@ class Start:
         for name, value in values.items():
             if not facts[name].of_rank:
                 note(self.shared, name, value)
-            elif rank != MIXED and (rank in self.ranks or len(self.ranks) < _MOST_RANKS):
+            elif rank == MIXED:
+                self.spoil((name,))
+            elif rank in self.ranks or len(self.ranks) < _MOST_RANKS:
                 note(self.ranks.setdefault(rank, {}), name, value)
+
+    def spoil(self, names: Iterable[str]) -> None:
+        """Notes that a sighting of these was lost, unless it was of another model."""
+        if not self.closed:
+            self.spoiled.update(names)
 
     def end(self, outcome: str) -> None:
         """Notes how it ended; the first reason given is the cause of those that follow.
@@ -72,6 +81,7 @@ class Start:
     def forget(self, names: tuple[str, ...]) -> None:
         """Drops facts that are about to be said anew."""
         if not self.closed:
+            self.spoiled.difference_update(names)
             for sightings in (self.shared, *self.ranks.values()):
                 for name in names:
                     sightings.pop(name, None)
@@ -90,6 +100,8 @@ class Start:
         """Whether a line that begins a start can belong to this one."""
         if wording.begins == "server":
             return False
+        if wording.begins == "program":
+            return not self.says_something
         if wording.begins == "process":
             return not (self.outcome or _POOL in self.shared)
         name = line.process.partition(" pid=")[0]
@@ -139,16 +151,20 @@ def settle(start: Start, facts: Mapping[str, Fact], fronts: tuple[str, ...]) -> 
         fronts: How processes are called that only repeat what ranks say, where there are ranks.
     """
     bad: set[str] = set()
-    shared = _settled(start.shared, facts, bad)
+    shared = _settled(start, start.shared, facts, bad)
     names = sorted(start.ranks)
     workers = [name for name in names if not name.startswith(fronts)] if fronts else names
-    ranks = {name: _settled(start.ranks[name], facts, bad) for name in workers or names}
+    ranks = {name: _settled(start, start.ranks[name], facts, bad) for name in workers or names}
     return Settled(shared, ranks, tuple(sorted(bad)))
 
 
-def _settled(sightings: Sightings, facts: Mapping[str, Fact], bad: set[str]) -> dict[str, Value]:
+def _settled(
+    start: Start, sightings: Sightings, facts: Mapping[str, Fact], bad: set[str]
+) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for name, seen in sightings.items():
+        if name in start.spoiled:
+            continue
         value = together(facts[name].several, seen)
         if value is None:
             bad.add(name)

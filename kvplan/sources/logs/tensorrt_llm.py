@@ -1,7 +1,8 @@
 """TensorRT-LLM's start-up log, 0.9 to 1.3: its C++ runtime and its PyTorch backend.
 
 The PyTorch backend allocates a small pool to measure with and then the real one, with the same
-sentence: the latest counts. The lines of its C++ runtime do not say whose rank they are.
+sentence, and a draft model's own after it: what is said of a pool counts from the measurement on,
+and only if all of it agrees. The lines of its C++ runtime do not say whose rank they are.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ FACTS = {
     "max_num_tokens": count("last"),
     "max_batch_size": count("last"),
     "fraction": ratio("last"),
-    "kv_tokens": count("last"),
-    "pool_gib": ratio("last"),
-    "primary_blocks": count("last"),
-    "tokens_per_block": count("last"),
+    "kv_tokens": count(),
+    "pool_gib": ratio(),
+    "primary_blocks": count(),
+    "tokens_per_block": count(),
     "total_gib": ratio("last"),
     "weights_gib": gib(),
     "activation_gib": gib(),
@@ -40,6 +41,8 @@ TENSORRT_LLM = EngineLog(
     wordings=(
         # tensorrt_llm/__init__.py, _common.py: by every process of a start.
         wording("[TensorRT-LLM] TensorRT-LLM version: {engine_version}", FACTS, begins="process"),
+        # The same from 1.2 on
+        wording("[TensorRT-LLM] TensorRT LLM version: {engine_version}", FACTS, begins="process"),
         # cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp (0.9 … 1.3)
         wording(
             "Memory usage when calculating max tokens in paged kv cache: total: {total_gib} GiB, "

@@ -8,6 +8,7 @@ keys of a record that have to stay null.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from kvplan.sources.logs.facts import Value
@@ -45,10 +46,12 @@ _TENSORRT_POOL = frozenset(
 def unsure_tensorrt_llm(start: Start) -> frozenset[str]:
     """The pool, while it may be the one that the PyTorch backend only measures with.
 
-    That it measured (``device_gib``) clears what was said of the small pool. The C++ runtime
-    allocates once, after it says what is free (``total_gib``).
+    That it measured (``device_gib``) clears what was said of the small pool; the limits follow the
+    pools of the model and of its draft. The C++ runtime allocates once, after it says what is free
+    (``total_gib``).
     """
-    if start.outcome or seen(start, "device_gib") or seen(start, "total_gib"):
+    measured = seen(start, "device_gib") and (seen(start, "max_seq_len") or start.outcome)
+    if measured or seen(start, "total_gib") or (start.begun and start.outcome):
         return NOTHING
     return _TENSORRT_POOL
 
@@ -77,12 +80,18 @@ def unsure_llamacpp(start: Start) -> frozenset[str]:
     if not start.begun:
         return _LLAMACPP_ALL
     if start.outcome or start.closed:
-        return NOTHING
+        return _lost_cache(start)
     build = str(latest(start, "build") or "").removeprefix("b")
     loads_once = build.isdecimal() and int(build) <= _LAST_WITHOUT_TRIAL
     if loads_once and (seen(start, "compute_buffer_gib") or not start.ranks):
-        return NOTHING
+        return _lost_cache(start)
     return _LLAMACPP_LOAD
+
+
+def _lost_cache(start: Start) -> frozenset[str]:
+    """The cache, where a line of one of its two halves was damaged."""
+    lost = start.spoiled & {"kv_buffer_gib", "rs_buffer_gib"}
+    return frozenset({"available_kv_gib"}) if lost else NOTHING
 
 
 def unsure_ollama(start: Start) -> frozenset[str]:
@@ -92,7 +101,7 @@ def unsure_ollama(start: Start) -> frozenset[str]:
     """
     found = _LLAMACPP_ALL if not start.begun else _LLAMACPP_LOAD
     if start.begun and start.outcome:
-        found = NOTHING
+        found = _lost_cache(start)
     listed = seen(start, "engine_version") or seen(start, "gpu_name")
     return found if listed else found | {"gpu", "gpu_total_gib"}
 
@@ -111,7 +120,9 @@ def unsure_sglang(start: Start) -> frozenset[str]:
     Its line (``running_requests``) follows the pools and graphs of the model and of its draft.
     With several replicas only the end of the start tells that all have spoken.
     """
-    if not start.begun:
+    # A rank's name that is not of the others' form is a damaged one: its figures are another's.
+    forms = {re.sub(r"\d", "", rank) for rank in start.ranks}
+    if not start.begun or len(forms) > 1:
         return _SGLANG_MEMORY
     spoken = latest(start, "running_requests") is not None and latest(start, "dp") == 1
     return NOTHING if start.outcome or spoken else _SGLANG_MEMORY
@@ -120,7 +131,9 @@ def unsure_sglang(start: Start) -> frozenset[str]:
 # vLLM: keys of a rank's own, and the facts that give them.
 _VLLM_RANK: Mapping[str, tuple[str, ...]] = {
     "weights_gib": ("weights_gib", "profile_weights_gib", "usage_weights_gib"),
-    "activation_peak_gib": ("usage_activation_gib", "torch_peak_gib", "peak_and_graphs_gib"),
+    "activation_peak_gib": (
+        *("usage_activation_gib", "torch_peak_gib", "peak_and_graphs_gib", "profile_peak_gib"),
+    ),
     "non_torch_gib": ("non_torch_gib", "consumed_gib"),
     "cudagraph_gib": ("cudagraph_gib", "usage_cudagraph_gib"),
     "cudagraph_est_gib": ("cudagraph_est_gib",),
@@ -128,15 +141,19 @@ _VLLM_RANK: Mapping[str, tuple[str, ...]] = {
     "free_memory_before_start_gib": ("free_gib",),
     "weights_plus_non_torch_gib": ("consumed_gib",),
     "peak_activation_printed_gib": ("peak_and_graphs_gib",),
+    "outside_torch_gib": ("outside_gib",),
 }
 # Printed once a rank or once a start, according to the release: the least counts.
 _VLLM_LEAST = frozenset({"kv_tokens", "max_concurrency", "num_gpu_blocks"})
+_FIRST_TO_FIT = (0, 14)
 _VLLM_LENGTHS = ("concurrency_model_len", "fit_max_model_len", "refused_model_len")
 
 
 def unsure_vllm(start: Start) -> frozenset[str]:
     """Figures that another rank may have smaller or larger; settings that are not settled yet."""
-    return _vllm_ranks(start) | _vllm_settings(start)
+    lost = {key for key, facts in _VLLM_RANK.items() if not start.spoiled.isdisjoint(facts)}
+    several = lost if len(start.ranks) > 1 else NOTHING
+    return _vllm_ranks(start) | _vllm_settings(start) | several
 
 
 def _vllm_ranks(start: Start) -> frozenset[str]:
@@ -146,6 +163,8 @@ def _vllm_ranks(start: Start) -> frozenset[str]:
         # and of a log that begins after loading nobody knows which ranks' lines are missing.
         several = any(_is_one_of_several(name) for name in start.ranks)
         told = seen(start, "weights_gib") > 0 or start.begun
+        # The line that states the ranks is there, and they are not: it is damaged.
+        several |= "config_tp" in start.spoiled
         return NOTHING if told and not several else _VLLM_LEAST | _VLLM_RANK.keys()
     if size == 1 or start.outcome:
         return NOTHING
@@ -172,14 +191,26 @@ def _is_one_of_several(process: str) -> bool:
     return engine or "Worker" in name
 
 
+def _may_fit_itself(start: Start) -> bool:
+    """Whether the engine may still shorten the length: -1 was asked for, or nobody knows.
+
+    Releases from `_FIRST_TO_FIT` on do that: vllm/v1/core/kv_cache_utils.py@v0.14.0.
+    """
+    asked = latest(start, "arg_max_model_len")
+    if isinstance(asked, int):
+        return asked < 0
+    if any(name.startswith("arg_") for name in start.shared):
+        return False
+    version = re.match(r"(\d+)\.(\d+)", str(latest(start, "engine_version")))
+    return version is None or (int(version[1]), int(version[2])) >= _FIRST_TO_FIT
+
+
 def _vllm_settings(start: Start) -> frozenset[str]:
     """Settings of which only the wish is known: the engine has not said what came of it."""
     found = set()
     if latest(start, "config_dtype") is None and latest(start, "arg_dtype") == "auto":
         found.add("dtype")
-    asked = latest(start, "arg_max_model_len")
-    fits_itself = isinstance(asked, int) and asked < 0
-    if fits_itself and not any(seen(start, name) for name in _VLLM_LENGTHS):
+    if _may_fit_itself(start) and not any(seen(start, name) for name in _VLLM_LENGTHS):
         found.add("max_model_len")
     if not start.ranks and start.shared.keys() <= {"engine_version", "served_model"}:
         # The arguments that follow may name where the model really lies.

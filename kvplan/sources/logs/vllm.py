@@ -7,7 +7,7 @@ same. vLLM divides by 2**30 wherever it prints GB or GiB.
 from __future__ import annotations
 
 from kvplan.sources.logs.engine_log import EngineLog
-from kvplan.sources.logs.facts import count, gib, ratio, text
+from kvplan.sources.logs.facts import Fact, count, gib, ratio, text
 from kvplan.sources.logs.unsure import unsure_vllm
 from kvplan.sources.logs.vllm_record import ORDER, derive
 from kvplan.sources.logs.wording import wording
@@ -40,6 +40,8 @@ FACTS = {
     "attention_block_size": count("last"),
     "backend_block_size": count("last"),
     "profile_blocks": count("least"),
+    # While graphs are tried out (0.17 … 0.26) a cache of 0 blocks is said to be overridden.
+    "overridden_blocks": Fact(r"[1-9]\d{0,15}(?!\d)", int, "last"),
     "override_blocks": count("last"),
     "final_blocks": count("last"),
     "kv_tokens": count("least"),
@@ -56,6 +58,8 @@ FACTS = {
     "free_gib": gib(),
     "profile_weights_gib": gib(),
     "torch_peak_gib": gib(),
+    "profile_peak_gib": gib(),
+    "outside_gib": gib(),
     "non_torch_gib": gib(),
     "available_kv_gib": gib("last"),
     "used_kv_gib": gib("last"),
@@ -118,6 +122,7 @@ _BEGINNINGS = (
         needle="LLM engine (v",
         begins="core",
         arguments=_CONFIG,
+        needs="config_tp",
     ),
     # vllm/entrypoints/openai/cli_args.py@v0.9.2 … vllm/entrypoints/common/startup.py@v0.33.0
     wording("non-default args: ", FACTS, arguments=_ARGUMENTS),
@@ -141,8 +146,24 @@ _SETTINGS = (
 _MEMORY = (
     # vllm/worker/model_runner.py@v0.6.0 … v0.7.3
     wording("Loading model weights took {weights_gib} GB", FACTS),
+    # vllm/worker/model_runner.py and vllm/v1/worker/gpu_model_runner.py in early 0.8
+    wording("Model loading took {weights_gib} GB and", FACTS),
     # vllm/v1/worker/gpu_model_runner.py@v0.8.5 … v0.33.0
     wording("Model loading took {weights_gib} GiB", FACTS),
+    # vllm/worker/worker.py@v0.6.4; the peak has the weights in it, and what is outside torch counts
+    # other programs too.
+    wording(
+        "Memory profiling results: total_gpu_memory={gpu_total_gib}GiB {}"
+        "peak_torch_memory={profile_peak_gib}GiB {}non_torch_memory={outside_gib}GiB "
+        "kv_cache_size={available_kv_gib}GiB",
+        FACTS,
+        needle="Memory profiling results: total_gpu_memory=",
+    ),
+    wording(
+        "Memory profiling results: {}gpu_memory_utilization={profile_utilization}",
+        FACTS,
+        needle="Memory profiling results: total_gpu_memory=",
+    ),
     # vllm/worker/worker.py@v0.6.6.post1 … v0.10.2
     wording(
         "total_gpu_memory ({gpu_total_gib}GiB) x gpu_memory_utilization ({profile_utilization}) =",
@@ -194,7 +215,11 @@ _CAPACITY = (
     # vllm/v1/core/kv_cache_utils.py@v0.7.3
     wording("# GPU blocks: {profile_blocks}", FACTS, needle="GPU blocks: "),
     # vllm/engine/llm_engine.py@v0.6.0 … vllm/v1/core/kv_cache_utils.py@v0.23.0
-    wording("Overriding num_gpu_blocks={} with num_gpu_blocks_override={override_blocks}", FACTS),
+    wording(
+        "Overriding num_gpu_blocks={overridden_blocks} with "
+        "num_gpu_blocks_override={override_blocks}",
+        FACTS,
+    ),
     # vllm/v1/metrics/loggers.py@v0.10.2 … v0.33.0
     wording("initialization after num_gpu_blocks is: {final_blocks}", FACTS),
     # vllm/v1/core/kv_cache_utils.py@v0.8.5 … v0.33.0

@@ -44,14 +44,16 @@ ORDER = {
     "free_memory_before_start_gib": ("free_gib",),
     "weights_plus_non_torch_gib": ("consumed_gib",),
     "peak_activation_printed_gib": ("peak_and_graphs_gib",),
+    "outside_torch_gib": ("outside_gib",),
 }
 
 
 def derive(values: Mapping[str, Value]) -> dict[str, Value]:
     """The number of GPUs; figures of one rank where the log prints only a sum.
 
-    From 0.26 on vLLM prints weights and other memory outside torch's peak as one figure, and the
-    peak with the estimate of its graphs added (vllm/v1/worker/gpu_worker.py@v0.27.0).
+    0.6.4 prints torch's peak with the weights in it (vllm/worker/worker.py@v0.6.4). From 0.26 on
+    vLLM prints weights and other memory outside torch's peak as one figure, and the peak with the
+    estimate of its graphs added (vllm/v1/worker/gpu_worker.py@v0.27.0).
     """
     found: dict[str, Value] = {}
     sizes = [values.get(f"config_{name}", values.get(f"arg_{name}")) for name in ("tp", "pp", "dp")]
@@ -63,6 +65,9 @@ def derive(values: Mapping[str, Value]) -> dict[str, Value]:
     peak, graphs = values.get("peak_and_graphs_gib"), _graphs_in_peak(values)
     if isinstance(peak, float) and graphs is not None:
         found["activation_peak_gib"] = round(peak - graphs, 2)
+    in_all = values.get("profile_peak_gib")
+    if isinstance(weights, float) and isinstance(in_all, float):
+        found["activation_peak_gib"] = round(in_all - weights, 2)
     return found
 
 

@@ -8,7 +8,7 @@ the line's end, which then has to be there), so a number that is cut off is neve
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
 from typing import Literal
@@ -16,20 +16,27 @@ from typing import Literal
 from kvplan.sources.logs.facts import Fact, Value
 from kvplan.sources.logs.lines import Line
 
-Begins = Literal["", "server", "core", "process"]
+Begins = Literal["", "server", "program", "core", "process"]
 # Rare in what an engine prints once it runs, and in most of what it prints before.
 _COMMON = (
     *("GiB", "MiB", " GB", "memory", "block", "version", ": n_", "args", "allocate"),
     *("started in", "max_num_", "max_model_len", "maximum", "loaded", "loading"),
 )
+# Further words of sentences whose loss would go unnoticed: one of two is there if one byte of the
+# line is damaged.
+ALSO_LOOKED_FOR = (
+    *("buffer size", "using device", "draft", "Graph capturing", "kv_cache_utils.py", "worker.py"),
+    *("executor", "paged KV", "Load weight", "graph end", "Mamba Cache", "max_running_requests="),
+    *("ServerArgs(", "tokens per request", "Initializing a", 'size="', "library="),
+)
 # Characters of a line in which a sentence begins and ends; only settings go on further. It bounds
 # what a hostile line can cost.
-_LOOKED_AT = 4096
+LOOKED_AT = 4096
 # Groups of a sentence that say whose it is, and no fact of the start.
-WHOSE = frozenset({"device", "component"})
+WHOSE = frozenset({"device", "component", "encoder"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wording:
     """A sentence and what it means.
 
@@ -38,11 +45,12 @@ class Wording:
         words: All plain words of the sentence.
         pattern: The sentence; its groups are names of facts.
         facts: How each is read.
-        begins: Whether a start begins here: its server, one of its engine processes, or any of
-            its processes.
+        begins: Whether a start begins here: its server, a program that says so in several lines,
+            one of its engine processes, or any of its processes.
         outcome: What the sentence says of the start as a whole.
         arguments: Names of facts by the engine's names of its settings, where those follow.
         at_end: The last fact ends with the line, so that the line's end has to be there.
+        needs: The fact that its settings always hold, where those follow.
         resets: Facts that are said anew from here on.
         closes: What follows is of another model.
         opens: Whether a log whose beginning is missing may begin with it.
@@ -55,6 +63,7 @@ class Wording:
     begins: Begins = ""
     outcome: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
     at_end: bool = False
     resets: tuple[str, ...] = ()
     closes: bool = False
@@ -69,12 +78,14 @@ class Wording:
         return next((word for word in _COMMON if word in self.words), self.needle)
 
     def find(self, line: Line) -> re.Match[str] | None:
-        """Where the line says it, or None."""
-        if self.needle not in line.text:
-            return None
-        if self.at_end and (not line.whole or len(line.text) > _LOOKED_AT):
-            return None
-        return self.pattern.search(line.text, 0, _LOOKED_AT)
+        """Where the line says it first, or None."""
+        return next(self.find_all(line), None)
+
+    def find_all(self, line: Line) -> Iterator[re.Match[str]]:
+        """Wherever the line says it: two lines may have run into one."""
+        if self.at_end and (not line.whole or len(line.text) > LOOKED_AT):
+            return
+        yield from self.pattern.finditer(line.text, 0, LOOKED_AT)
 
     def read(self, match: re.Match[str]) -> dict[str, Value]:
         """The facts of a match, without those that can't be meant."""
@@ -97,6 +108,7 @@ def wording(  # noqa: D417  the other arguments are those of Wording
     begins: Begins = "",
     outcome: str = "",
     arguments: Mapping[str, str] | None = None,
+    needs: str = "",
     resets: tuple[str, ...] = (),
     closes: bool = False,
     opens: bool = True,
@@ -108,7 +120,7 @@ def wording(  # noqa: D417  the other arguments are those of Wording
         facts: Those that it may name.
         needle: Words that are always there; without it the template's longest run of words.
     """
-    parts = [(literal, name) for literal, name, *_ in Formatter().parse(template)]
+    parts = [each[:2] for each in Formatter().parse(template)]
     literals = [literal for literal, _ in parts]
     return Wording(
         needle=needle or max(literals, key=len).strip(),
@@ -118,6 +130,7 @@ def wording(  # noqa: D417  the other arguments are those of Wording
         begins=begins,
         outcome=outcome,
         arguments=arguments or {},
+        needs=needs,
         at_end=parts[-1][1] is not None,
         resets=resets,
         closes=closes,

@@ -55,6 +55,19 @@ def test_real_models_within_ten_percent(name: str, tp: int) -> None:
     weights = sum(line.bytes for line in plan.ledger if line.name.startswith("weights."))
     assert found.weights == weights
     assert layer_step_bytes(job) == pytest.approx(found.layer_step, rel=0.1)
+    assert planned_step(plan) == pytest.approx(found.layer_step, rel=0.1)
+
+
+def planned_step(plan: Any) -> float:
+    """The layer-step term of the ledger, `step_share` and all, with the experts' buffers."""
+    lines = {line.name: line for line in plan.ledger}
+    peak = lines["activation_peak"].inputs
+    elements = peak["tokens"] * peak["step_elements"]
+    if "latent_elements" in peak:
+        room = peak["tokens"] * peak["latent_elements"]
+        elements = max(elements, room + peak["context_rows"] * peak["row_elements"])
+    beside = lines["expert_buffers"].bytes if "expert_buffers" in lines else 0
+    return float(elements * peak["element_bytes"] * peak["step_share"] + beside)
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "encoder-decoder"])

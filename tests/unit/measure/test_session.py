@@ -18,9 +18,11 @@ from kvplan.measure.job import Job, job_of  # noqa: E402
 from kvplan.measure.meters import CpuMeter, Meter, cpu_meter  # noqa: E402
 from kvplan.measure.pages import page_tensors  # noqa: E402
 from kvplan.measure.session import Surroundings, Wanted, run  # noqa: E402
+from kvplan.measure.store import allocate  # noqa: E402
 from kvplan.measure.tracker import Tracker  # noqa: E402
 from kvplan.measured_plan import MeasuredPlan  # noqa: E402
 from kvplan.models.spec import ModelSpec  # noqa: E402
+from kvplan.models.weights import Weight  # noqa: E402
 from kvplan.plan import Plan  # noqa: E402
 
 ALONE = Surroundings(used=lambda: None, shared=False, consent=lambda _: False)
@@ -50,8 +52,45 @@ def test_weights_and_pool_to_the_byte(name: str, kind: Any) -> None:
     differences = exact(comparison)
     assert set(differences.values()) == {0}
     assert {"weights.embedding", "weights.attention", "kv_cache"} <= set(differences)
+    # What the tracker saw come, not what the tensors say of themselves.
+    planned_weights = sum(
+        line.planned for line in comparison.lines if line.name.startswith("weights.")
+    )
+    assert comparison.figures["weights_allocated"] == planned_weights
     assert comparison.record.outcome == "started"
     assert comparison.figures["layer_step_peak"] > 0
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_line_of_weights_is_taken_from_the_plan(name: str) -> None:
+    """Every line has matrices, or tables, of its own: none is as large as planned by decree."""
+    model = small_model(name)
+    own = {f"weights.{weight.component}" for weight in model.weights} | {"weights.rotary"}
+    lines = {line.name for line in planned(model).ledger if line.name.startswith("weights.")}
+    assert lines <= own
+
+
+@pytest.mark.parametrize("place", ["rows", "columns"])
+def test_a_matrix_of_another_shape_is_off(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison can fail: one row or column more, and its line says so."""
+    shape_of = Weight.rank_shape
+
+    def larger(self: Weight, **layout: Any) -> tuple[int, int]:
+        rows, columns = shape_of(self, **layout)
+        grown = self.component == "mlp"
+        return rows + (grown and place == "rows"), columns + (grown and place == "columns")
+
+    model = small_model("GQA")
+    plan = planned(model)
+    job = job_of(plan, model)
+    with cpu_meter(2**32) as meter:
+        true = allocate(job, meter.device).bytes_by_line()
+        monkeypatch.setattr(Weight, "rank_shape", larger)
+        found = allocate(job, meter.device).bytes_by_line()
+    assert true == {
+        line.name: line.bytes for line in plan.ledger if line.name.startswith("weights.")
+    }
+    assert {name for name in found if found[name] != true[name]} == {"weights.mlp"}
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "encoder-decoder"])

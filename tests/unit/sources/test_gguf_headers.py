@@ -19,6 +19,7 @@ from kvplan.errors import InputError, KvplanError, NotModelledError, UsageError
 from kvplan.models.facts import ModelFacts
 from kvplan.models.ggml_types import GGML_CODES, GGML_FORMATS, GGML_TYPES
 from kvplan.sources.gguf import GgufHeader, read_header
+from kvplan.sources.gguf_vocabulary import WALKED
 from kvplan.sources.local import read_path
 
 
@@ -73,19 +74,86 @@ def test_strings_of_any_length_are_stepped_over(file: Path, strings: list[bytes]
     assert read(file, data).metadata == {"s": {"length": len(strings)}, "after": 5}
 
 
-def test_a_vocabulary_costs_neither_time_nor_memory(file: Path) -> None:
-    """Half a million strings; a goal of 50 ms, held with room for a busy machine."""
-    one = text("Ġtoken") + text("in") + text(" the middle")
-    pairs = text("s") + struct.pack("<IIQ", 9, 8, 510_000) + one * 170_000
-    file.write_bytes(start(0, 1) + pairs)
+@given(st.lists(st.binary(max_size=40), min_size=64, max_size=200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_strings_that_windows_cut(file: Path, strings: list[bytes]) -> None:
+    """A window ends within a length, a text, or between two strings."""
+    body = b"".join(map(text, strings))
+    before = bytes(2**20 - len(body) // 2)
+    pairs = text("bytes") + struct.pack("<IIQ", 9, 0, len(before)) + before
+    pairs += text("s") + struct.pack("<IIQ", 9, 8, len(strings)) + body
+    data = start(0, 4) + text("x") + struct.pack("<IIQ", 9, 8, 1) + text("y") + pairs
+    found = read(file, data + text("after") + typed(5)).metadata
+    assert found["after"] == 5
+
+
+def vocabulary(count: int, one: bytes = text("Ġtoken") + text("in")) -> bytes:
+    """A pair with an array of an even number of strings."""
+    pair = text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, count)
+    return pair + one * (count // 2)
+
+
+def whole(*pairs: bytes) -> bytes:
+    """A file with these pairs and the tensors of the small model."""
+    tensors = header({}, LLAMA_TENSORS)[24:]
+    return start(len(LLAMA_TENSORS), len(pairs)) + b"".join(pairs) + tensors
+
+
+@pytest.mark.parametrize("count", [262_144, 2_000_000])
+def test_a_vocabulary_costs_neither_time_nor_memory(file: Path, count: int) -> None:
+    """The goal is 50 ms and 50 MB however many tokens there are."""
+    after = text("tokenizer.ggml.eos_token_id") + typed(7)
+    file.write_bytes(whole(text("general.architecture") + typed("llama"), vocabulary(count), after))
     tracemalloc.start()
-    began = time.process_time()
-    assert read_header(file).metadata == {"s": {"length": 510_000}}
-    spent = time.process_time() - began
+    assert read_header(file).metadata["tokenizer.ggml.eos_token_id"] == 7
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * 2**20
-    assert spent < 1
+    spent = []
+    for _ in range(5):
+        began = time.process_time()
+        assert len(read_header(file).tensors) == len(LLAMA_TENSORS)
+        spent.append(time.process_time() - began)
+    assert min(spent) < 0.05
+
+
+LONG = WALKED + 2
+MERGES = vocabulary(LONG).replace(b"tokens", b"merges")
+AFTER = text("tokenizer.ggml.eos_token_id") + typed(7)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (vocabulary(LONG), AFTER),
+        (vocabulary(LONG), AFTER, MERGES, text("z.z") + typed(1)),
+        (vocabulary(LONG), text("unheard.of") + typed(1)),
+        (vocabulary(LONG), text("unheard.of") + typed(1), AFTER),
+        (AFTER, vocabulary(LONG)),
+        (vocabulary(LONG, text("tokenizer.ggml.eos_token_id") + text("general.x")), AFTER),
+        (vocabulary(LONG, text("tokenizer.x" * 30) + text("general.x" * 30)), AFTER),
+        (vocabulary(LONG, text("") * 2), AFTER),
+        (vocabulary(LONG, text("x" * 70) * 2), AFTER),
+    ],
+)
+def test_long_arrays_end_where_their_lengths_say(
+    file: Path, monkeypatch: pytest.MonkeyPatch, pairs: tuple[bytes, ...]
+) -> None:
+    """What stands behind a vocabulary, and tokens that look like keys, change nothing."""
+    found = read(file, whole(*pairs))
+    monkeypatch.setattr("kvplan.sources.gguf_vocabulary.WALKED", 2**40)
+    assert read_header(file) == found
+    assert found.metadata["tokenizer.ggml.tokens"] == {"length": LONG}
+    assert len(found.metadata) == len(pairs)
+
+
+def test_a_long_array_with_a_damaged_end_is_refused(file: Path) -> None:
+    """The error is that of the walk, not of a place that was taken for the end."""
+    data = whole(vocabulary(LONG), AFTER)
+    with pytest.raises(InputError, match="ends before its header"):
+        read(file, data[: data.index(text("tokenizer.ggml.eos_token_id"))])
+    with pytest.raises(InputError, match="unknown type 77"):
+        read(file, data.replace(AFTER, AFTER[:-8] + struct.pack("<II", 77, 0)))
 
 
 def test_alignment_and_missing_data(file: Path) -> None:
@@ -123,7 +191,8 @@ def array(kind: int, count: int, body: bytes = b"") -> bytes:
         (start(0, 1) + struct.pack("<Q", 2) + b"\xff\xfe", "not UTF-8"),
         (start(0, 1) + text("k") + struct.pack("<I", 99), "unknown type 99"),
         (start(0, 1) + text("k") + struct.pack("<IQ", 8, 2**63), "ends before its header"),
-        (array(8, 2**61), "ends before its header"),
+        (array(8, 2**23), "ends before its header"),
+        (array(8, 2**63), "claims 9,223,372,036,854,775,808 strings"),
         (array(8, 1, struct.pack("<Q", 2**63)), "ends before its header"),
         (array(4, 2**62), "ends before its header"),
         (array(9, 1), "arrays within arrays"),
@@ -168,14 +237,27 @@ def test_forms_that_are_not_read(file: Path, data: bytes, said: str) -> None:
     assert caught.value.hint
 
 
-def test_a_header_without_end(file: Path) -> None:
-    """Strings beyond the limit are not walked through, be they there or not."""
-    count = 2**25
-    file.write_bytes(array(8, count))
-    with file.open("r+b") as sparse:
-        sparse.truncate(16 * count)
+def sparse(file: Path, data: bytes, size: int) -> None:
+    file.write_bytes(data)
+    with file.open("r+b") as longer:
+        longer.truncate(size)
+
+
+@pytest.mark.parametrize("count", [2**23 + 1, 2**32, 2**61])
+def test_more_strings_than_any_vocabulary(file: Path, count: int) -> None:
+    sparse(file, array(8, count), 2**40)
     began = time.process_time()
-    with pytest.raises(InputError, match="at most 67,108,864"):
+    with pytest.raises(InputError, match=f"claims {count:,} strings; at most 8,388,608 are read"):
+        read_header(file)
+    assert time.process_time() - began < 0.5
+
+
+def test_a_header_without_end(file: Path) -> None:
+    """Strings are gone through up to a limit, be there as many as they may."""
+    count = 2**22
+    began = time.process_time()
+    file.write_bytes(start(0, 1) + vocabulary(count, text("x" * 90) * 2))
+    with pytest.raises(InputError, match="at most 268,435,456"):
         read_header(file)
     assert time.process_time() - began < 5
 

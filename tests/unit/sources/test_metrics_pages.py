@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kvplan.errors import FactsError, InputError, KvplanError, UsageError
+from kvplan.errors import FactsError, InputError, UsageError
 from kvplan.measurement import LiveLoad, Measurement
 from kvplan.sources import metrics_page
 from kvplan.sources.metrics import read_metrics
@@ -200,12 +200,47 @@ def test_an_error_of_the_server_is_told(status: int) -> None:
     assert caught.value.exit_code == 3
 
 
-def test_an_answer_that_breaks_off() -> None:
+@pytest.mark.parametrize("kept", [0, 1, len(BODY) // 2, len(BODY) - 1])
+def test_an_answer_that_breaks_off_is_no_page(kept: int) -> None:
+    headers = {"Content-Length": str(len(BODY))}
     with (
-        served({"/metrics": (200, {"Content-Length": "100000"}, b"vllm:")}) as server,
-        pytest.raises(KvplanError),
+        served({"/metrics": (200, headers, BODY[:kept])}) as server,
+        pytest.raises(FactsError, match="breaks off") as caught,
     ):
         read_metrics(server.address)
+    assert caught.value.exit_code == 3
+
+
+def test_a_whole_answer_may_state_its_length() -> None:
+    with served({"/metrics": (200, {"Content-Length": str(len(BODY))}, BODY)}) as server:
+        assert len(read_metrics(server.address)) == 3
+
+
+def test_a_number_that_is_cut_off_is_not_read(tmp_path: Path) -> None:
+    text = "vllm:num_requests_waiting 2\nvllm:num_requests_running 12"
+    (record,) = read_metrics(prom(tmp_path, text))
+    assert (live(record).waiting, live(record).running) == (2, None)
+
+
+@pytest.mark.parametrize("name", ["sglang-0.5.10.prom", "vllm-0.33.0-dp.prom", "vllm-0.8.5.prom"])
+def test_a_page_cut_anywhere_says_nothing_else(tmp_path: Path, name: str) -> None:
+    data, whole = (FOLDER / name).read_bytes(), [flat(record) for record in page(name)]
+    path = tmp_path / "page"
+    for place in range(0, len(data), 29):
+        path.write_bytes(data[:place])
+        try:
+            cut = [flat(record) for record in read_metrics(str(path))]
+        except InputError:
+            continue
+        for record in cut:
+            for key, value in record.items():
+                assert value is None or value in [each.get(key) for each in whole], (place, key)
+
+
+def flat(record: Measurement) -> dict[str, Any]:
+    """What a record says, without its name."""
+    own = record.model_dump(exclude={"id", "source", "live"})
+    return {**own, **live(record).model_dump()}
 
 
 def test_nobody_is_there() -> None:

@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from kvplan.hardware import device_memory
+from kvplan.sources import machine
+
 SOURCE = Path(__file__).parents[2] / "fake_nvml" / "nvml.c"
 MIB = 2**20
 
@@ -286,3 +289,22 @@ def test_an_old_driver_counts_what_it_reserves_as_used(old_library: Path) -> Non
     assert gpu["processes"] is None
     assert gpu["used_bytes"] == gpu["used_by_others"] == (20480 + 469) * MIB
     assert gpu["total_bytes"] == 81559 * MIB
+
+
+def test_a_system_that_tells_nothing_has_no_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def silent(_: str) -> int:
+        raise ValueError
+
+    (host,) = machine.host_specs()
+    assert host.vendor == "cpu"
+    monkeypatch.setattr("kvplan.sources.machine._MEMORY_FILE", tmp_path / "none")
+    (idle,) = machine.host_specs()
+    assert idle.in_use == ()
+    (tmp_path / "meminfo").write_text("MemTotal: 4 kB\nMemAvailable:    1048576 kB\n")
+    monkeypatch.setattr("kvplan.sources.machine._MEMORY_FILE", tmp_path / "meminfo")
+    total = device_memory(idle).total
+    assert machine.host_specs()[0].in_use == (max(0, total - 2**30),)
+    monkeypatch.setattr("os.sysconf", silent)
+    assert machine.host_specs() == ()

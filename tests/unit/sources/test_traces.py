@@ -63,8 +63,8 @@ def test_mooncake_has_milliseconds_and_others_seconds() -> None:
     [
         ("", "t.csv", "empty"),
         ("\n \n", "t.csv", "empty"),
-        ("a,b\n1,2\n", "t.csv", "No column is called like the prompt"),
-        ("prompt_tokens,isl,output_tokens\n1,2,3\n", "t.csv", "can each be the prompt"),
+        ("a,b\n1,2\n", "t.csv:1", "No column is called like the prompt"),
+        ("prompt_tokens,isl,output_tokens\n1,2,3\n", "t.csv:1", "can each be the prompt"),
         ("prompt_tokens,output_tokens\n1,2\n3\n", "t.csv:3", "only 1 columns"),
         ("prompt_tokens,output_tokens\n1,2\n\n3,-4\n", "t.csv:4", "negative"),
         ('prompt_tokens,output_tokens\n1,"2\n', "t.csv:2", "not CSV"),

@@ -75,7 +75,23 @@ def test_cut_at_the_ends_of_lines(name: str) -> None:
         assert wrong_of_head(name, place) == [], place
 
 
-@settings(max_examples=300)
+@pytest.mark.parametrize("name", DATA)
+def test_cut_at_both_ends(name: str) -> None:
+    """Every run of whole lines, of which the whole log's are only one."""
+    places = [0, *(match.end() for match in re.finditer(rb"\n", DATA[name]))]
+    for first, begin in enumerate(places):
+        for end in places[first + 1 :]:
+            assert list(wrong(WHOLE[name], read(DATA[name][begin:end]))) == [], (begin, end)
+
+
+@settings(max_examples=200)
+@given(name=st.sampled_from(sorted(DATA)), ends=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_cut_anywhere_at_both_ends(name: str, ends: tuple[float, float]) -> None:
+    begin, end = (int(share * len(DATA[name])) for share in sorted(ends))
+    assert list(wrong(WHOLE[name], read(DATA[name][begin:end]))) == []
+
+
+@settings(max_examples=200)
 @given(name=st.sampled_from(sorted(DATA)), share=st.floats(0, 1))
 def test_cut_anywhere(name: str, share: float) -> None:
     place = int(share * len(DATA[name]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kvplan.measurement import Measurement
@@ -30,6 +30,9 @@ FOLLOWS = {"gpu_count", "max_model_len", "id", "source"}
 def read(data: bytes) -> list[dict[str, Any]]:
     records: list[Measurement] = list(starts_in(io.BytesIO(data), "log"))
     return [json.loads(record.json_line()) for record in records]
+
+
+WHOLE = {name: read(data) for name, data in DATA.items()}
 
 
 def by_id(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -81,6 +84,36 @@ def test_flipped_bytes_give_no_number_that_is_not_there(name: str, seed: int, co
     for record in read(bytes(data)):
         for value in numbers(record):
             assert is_printed(value, text), value
+
+
+def is_figure(key: str, value: Any) -> bool:
+    own = key not in BOOKKEEPING and not key.endswith("_per_rank")
+    return own and isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_true(value: float, truths: list[Any]) -> bool:
+    """The whole log's own figure, or the same as another line prints it with fewer digits."""
+    known = [truth for truth in truths if truth is not None]
+    return any(value in (truth, round(truth, 2)) for truth in known)
+
+
+# What makes two lines of one, or one of two, cuts them; what is part of a number changes it.
+NO_WORDS = frozenset(b"0123456789.,-\r\n")
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@given(name=NAMES, share=st.floats(0, 1), byte=st.integers(0, 255))
+def test_a_byte_of_the_words_changes_no_figure(name: str, share: float, byte: int) -> None:
+    """A figure is the whole log's or null: no sum without a part, no least but for one rank."""
+    data = bytearray(DATA[name])
+    place = min(int(share * len(data)), len(data) - 1)
+    assume(data[place] not in NO_WORDS and byte not in NO_WORDS)
+    data[place] = byte
+    for record in read(bytes(data)):
+        for key, value in record.items():
+            if is_figure(key, value):
+                truths = [each.get(key) for each in WHOLE[name]]
+                assert is_true(value, truths), (key, value, truths)
 
 
 @settings(max_examples=100)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvplan.errors import InputError
 from kvplan.sources.logs import scan
 from kvplan.sources.logs.reader import _NEEDLES, _WORDINGS
 
@@ -46,7 +47,7 @@ def test_its_beginning_counts_without_an_end() -> None:
 
 
 def test_few_words_find_every_sentence() -> None:
-    assert len(_NEEDLES) <= 45
+    assert len(_NEEDLES) <= 70
     for _, wording in _WORDINGS:
         assert wording.coarse.encode() in _NEEDLES
         assert wording.coarse in wording.words or wording.coarse == wording.needle
@@ -64,10 +65,23 @@ class _Endless:
 
 
 def test_memory_does_not_grow_with_the_file() -> None:
-    stream: Any = _Endless(blocks=400)  # 100 MiB
+    stream: Any = _Endless(blocks=160)  # 40 MiB
     tracemalloc.start()
     try:
         assert list(scan.lines_with(stream, _NEEDLES)) == []
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_a_line_that_never_ends_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "_ENDLESS", 3 * scan.LONGEST_LINE)
+
+    class Zeros:
+        def read(self, count: int) -> bytes:
+            return bytes(count)
+
+    stream: Any = Zeros()
+    with pytest.raises(InputError, match="more than 1 GiB") as caught:
+        list(scan.lines_with(stream, NEEDLES, "zeros"))
+    assert caught.value.location == "zeros:1"
