@@ -12,15 +12,28 @@ from kvplan.architectures import quantize
 from kvplan.engines.base import Engine, Figures, Setup
 from kvplan.errors import RefusedError, UsageError
 from kvplan.plan import Advice, Gain, Parallelism, Plan
+from kvplan.planning.elsewhere import Elsewhere
 from kvplan.planning.size import MAX_RANKS, Load
 from kvplan.planning.trials import Case, Trial, pairs_of, single_changes
 
+# A reader weighs this many; beyond those that are enough, so many that are not.
+MOST, MOST_SHORT = 8, 3
 
-def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice, ...]:
+
+def advise(
+    engine: Engine, setup: Setup, load: Load, plan: Plan, elsewhere: Elsewhere | None = None
+) -> tuple[Advice, ...]:
     """The changes that raise the requests held: those that reach the target first, cheap first.
 
     Advice is for a plan that falls short; one that fits gets none. Pairs of changes are tried
     where they can spare devices that a single change would need to reach the target.
+
+    Args:
+        engine: The engine of the plan.
+        setup: What was planned.
+        load: What was asked.
+        plan: What came of it.
+        elsewhere: Other GPUs and engines; None: they are not tried.
     """
     if plan.verdict != "does_not_fit" or plan.capacity is None:
         return ()
@@ -32,16 +45,37 @@ def advise(engine: Engine, setup: Setup, load: Load, plan: Plan) -> tuple[Advice
         context=plan.workload.context or 1,
         longest=load.context == "auto",
         target=load.concurrency or 1,
+        elsewhere=elsewhere,
     )
     trials = list(single_changes(case))
     tried = _try_all(case, trials)
-    enough = [t.gpus for t, held, _ in tried if held >= case.target and not t.last_resort]
+    enough = [t.gpus for t, held, _ in tried if held >= case.target and not _is_far(t)]
     pairs = [pair for pair in pairs_of(trials) if not enough or pair.gpus < min(enough)]
     tried += [pair for pair in _try_all(case, pairs) if _beats_halves(pair, tried)]
-    return tuple(advice for *_, advice in sorted(tried, key=lambda entry: _rank(case, *entry[:2])))
+    return _best(case, tried)
 
 
 _Tried = tuple[Trial, int, Advice]
+
+
+def _best(case: Case, tried: list[_Tried]) -> tuple[Advice, ...]:
+    """The first few that are enough; where there are few of them, the best of the others."""
+    ordered = sorted(_last_rungs(case, tried), key=lambda entry: _rank(case, *entry[:2]))
+    enough = [advice for _, held, advice in ordered if held >= case.target][:MOST]
+    short = [advice for _, held, advice in ordered if held < case.target]
+    return (*enough, *short[: MOST_SHORT if enough else MOST])
+
+
+def _last_rungs(case: Case, tried: list[_Tried]) -> list[_Tried]:
+    """Of steps of one ladder the first that is enough, or else the one that holds most."""
+    best: dict[str, _Tried] = {}
+    for entry in tried:
+        trial, held, _ = entry
+        if trial.ladder is not None:
+            known = best.get(trial.ladder)
+            if known is None or (known[1] < case.target and held > known[1]):
+                best[trial.ladder] = entry
+    return [entry for entry in tried if entry[0].ladder is None or entry in best.values()]
 
 
 def _beats_halves(pair: _Tried, singles: list[_Tried]) -> bool:
@@ -50,14 +84,19 @@ def _beats_halves(pair: _Tried, singles: list[_Tried]) -> bool:
     return all(
         held > alone
         for single, alone, _ in singles
-        if single.change.items() <= trial.change.items()
+        if single.change and single.change.items() <= trial.change.items()
     )
+
+
+def _is_far(trial: Trial) -> bool:
+    """Whether it is more than a change of the deployment that there is."""
+    return trial.last_resort or trial.moves
 
 
 def _rank(case: Case, trial: Trial, held: int) -> tuple[bool, int, int]:
     """Among those that reach the target the gentler first, among the others the larger gain."""
     if held >= case.target:
-        return (False, int(trial.last_resort), trial.gpus)
+        return (False, 2 * trial.last_resort + trial.moves, trial.gpus)
     return (True, -held, trial.gpus)
 
 
@@ -67,6 +106,9 @@ def _try_all(case: Case, trials: list[Trial]) -> list[_Tried]:
     climbed = set[str]()
     for trial in trials:
         if trial.ladder in climbed:
+            continue
+        if trial.shared:
+            helping.append((trial, trial.held, _shared(case, trial)))
             continue
         tried = _try(case, trial)
         if tried is None:
@@ -85,7 +127,7 @@ def _try(case: Case, trial: Trial) -> tuple[Figures, int] | None:
         changed = _changed(case.setup, trial, case.planned_context)
         if changed.parallelism.gpus > MAX_RANKS:
             return None
-        prepared = case.engine.prepare(changed)
+        prepared = (trial.engine or case.engine).prepare(changed)
     except (RefusedError, UsageError):
         return None
     # Where nothing fitted, the longest that fits is another with each change.
@@ -105,10 +147,24 @@ def _changed(setup: Setup, trial: Trial, context: int | None) -> Setup:
     return replace(
         setup,
         model=model,
+        gpu=trial.gpu or setup.gpu,
+        # The other engine's newest release, as where none is pinned.
+        version=None if trial.engine else setup.version,
         kv_dtype=change.get("kv_dtype", setup.kv_dtype),
         parallelism=setup.parallelism.model_copy(update=parallel),
         context=trial.context or context,
         options={**setup.options, **trial.options},
+    )
+
+
+def _shared(case: Case, trial: Trial) -> Advice:
+    """No change of the configuration: what the requests would have to be."""
+    return Advice(
+        action=trial.action,
+        change={},
+        gain=Gain(requests=trial.held - case.capacity.requests, tokens=0),
+        cost=trial.cost,
+        note=f"Holds {_requests(trial.held)} then: enough.",
     )
 
 

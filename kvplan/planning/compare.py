@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kvplan.engine_comparison import Compared, EngineComparison, MemorySetting, Spent
 from kvplan.errors import KvplanError
-from kvplan.ledger import total
+from kvplan.ledger import LedgerLine, total
 from kvplan.plan import Parallelism, Plan, Workload
 from kvplan.units import format_bytes, format_count
 
@@ -28,8 +28,8 @@ LIMITS = (
     "max_num_seqs",
     "max_running_requests",
     "max_batch_size",
-    "n_seq_max",
     "num_parallel",
+    "n_seq_max",
     "batch_size",
 )
 # Smaller differences, as a share of the card or of a request, are left unsaid.
@@ -37,8 +37,16 @@ _SMALLEST = 0.01
 _PARTS = {
     "weights": "weights",
     "runtime": "engine runtime",
-    "outside": "what the budget leaves alone",
+    "outside": "outside the budget",
 }
+# A line is named where it is at least this share of a difference.
+_LARGEST = 0.5
+# What a request takes beside its cache is told from this share of the cache on.
+_BESIDE = 0.25
+# A limit that was not set but found, as the largest batch that fits.
+_FOUND = ("batch_size",)
+# The reason of an engine that left weights to the host.
+_OFFLOADED = "layers_on_host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +86,7 @@ def spent(plan: Plan) -> Spent | None:
     """Where the bytes of one GPU go, by the plan's ledger; None where there is none."""
     if not plan.ledger:
         return None
-    weights = sum(
-        line.bytes
-        for line in plan.ledger
-        if line.section == "budget" and "weights" in line.name.partition(".")[0]
-    )
+    weights = sum(line.bytes for line in plan.ledger if _is_weights(line))
     return Spent(
         total=total(plan.ledger),
         weights=weights,
@@ -146,20 +150,34 @@ def _why(plan: Plan, best: Plan | None) -> Iterator[str]:
         return
     if plan.verdict == "does_not_fit" and plan.reasons:
         yield plan.reasons[0].message
+    yield from _on_the_host(plan)
     if best is None or plan is best:
         return
     yield from _limit(plan)
     yield from _request(plan, best)
+    yield from _beside(plan)
     yield from _subtracted(plan, best)
+
+
+def _on_the_host(plan: Plan) -> Iterator[str]:
+    """Layers or experts that the GPUs need not hold, which the table does not show."""
+    yield from (reason.message for reason in plan.reasons if reason.code == _OFFLOADED)
 
 
 def _limit(plan: Plan) -> Iterator[str]:
     """The engine's own limit on requests, where it binds before memory does."""
     for name in LIMITS:
-        limit = plan.engine.options.get(name)
-        if limit is not None and limit * plan.parallelism.dp == _held(plan):
-            yield f"{name} {format_count(limit)} is the most it runs at once."
+        if _binds(plan, name):
+            limit = format_count(plan.engine.options[name])
+            yield f"{name} {limit} is the most it runs at once."
             return
+
+
+def _binds(plan: Plan, name: str) -> bool:
+    limit = plan.engine.options.get(name)
+    if not isinstance(limit, int) or not limit or (name in _FOUND and name in plan.engine.assumed):
+        return False
+    return limit * plan.parallelism.dp == _held(plan)
 
 
 def _request(plan: Plan, best: Plan) -> Iterator[str]:
@@ -173,6 +191,19 @@ def _request(plan: Plan, best: Plan) -> Iterator[str]:
         )
 
 
+def _beside(plan: Plan) -> Iterator[str]:
+    """What a request takes besides its cache, where memory is left that no request can use."""
+    ours, held, kv = spent(plan), _held(plan) // plan.parallelism.dp, plan.kv
+    if ours is None or kv is None or not held or ours.unused < _SMALLEST * ours.total:
+        return
+    # A load that was asked for has its part of it in the engine's runtime already.
+    if plan.workload.concurrency is not None or any(_binds(plan, name) for name in LIMITS):
+        return
+    beside = (ours.cache + ours.unused) // held - kv.bytes_per_request
+    if beside >= _BESIDE * kv.bytes_per_request:
+        yield f"Each request takes about {format_bytes(beside)} beside its cache."
+
+
 def _times(ours: int, theirs: int) -> str:
     ratio = ours / theirs
     return f"{ratio:.1f} times" if ratio >= 10 else f"{ratio:.2f} times"
@@ -183,13 +214,32 @@ def _subtracted(plan: Plan, best: Plan) -> Iterator[str]:
     ours, theirs = spent(plan), spent(best)
     if ours is None or theirs is None:
         return
-    differences = {
-        words: getattr(ours, part) - getattr(theirs, part) for part, words in _PARTS.items()
-    }
-    for words, more in sorted(differences.items(), key=lambda item: -abs(item[1])):
+    differences = {part: getattr(ours, part) - getattr(theirs, part) for part in _PARTS}
+    for part, more in sorted(differences.items(), key=lambda item: -abs(item[1])):
         if abs(more) >= _SMALLEST * ours.total:
-            than = "more" if more > 0 else "less"
+            words, than = _PARTS[part], "more" if more > 0 else "less"
             yield (
                 f"{words[0].upper()}{words[1:]}: {format_bytes(abs(more))} {than} than "
-                f"{best.engine.name}."
+                f"{best.engine.name}{_mostly(plan, part, more)}."
             )
+
+
+def _mostly(plan: Plan, part: str, more: int) -> str:
+    """The ledger's line that makes the difference, where one does."""
+    if part == "weights" or more <= 0:
+        return ""
+    lines = [line for line in plan.ledger if _is_of(line, part)]
+    largest = max(lines, key=lambda line: line.bytes, default=None)
+    if largest is None or largest.bytes < _LARGEST * more:
+        return ""
+    return f" ({largest.name} is {format_bytes(largest.bytes)})"
+
+
+def _is_of(line: LedgerLine, part: str) -> bool:
+    if part == "runtime":
+        return line.section == "budget" and not _is_weights(line)
+    return line.section == part
+
+
+def _is_weights(line: LedgerLine) -> bool:
+    return line.section == "budget" and "weights" in line.name.partition(".")[0]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvplan.check_diff import Diff, DiffRow, ScenarioDiff, Unit, Way
-from kvplan.check_result import CheckResult, ScenarioResult
+from kvplan.check_result import CheckResult, ScenarioResult, TrafficResult
 from kvplan.plan import Plan
 
 _VERDICTS = ("fits", "does_not_fit", "refused")
+_NOTHING = 1e-7
 _Value = int | float | str | None
 
 
@@ -98,12 +99,26 @@ def _figures(result: ScenarioResult) -> Iterator[tuple[str, _Figure]]:
         yield "problem", _Figure(result.problem.message, "text")
     yield "verdict", _Figure(result.verdict, "text", 1)
     yield "requests", _Figure(result.requests, "count", 1)
+    if result.traffic is not None:
+        yield from _of_traffic(result.traffic)
     if result.cost is not None:
         currency = result.cost.currency
         yield "cost_per_hour", _Figure(result.cost.per_hour, "money", -1, currency)
         yield "cost_per_request", _Figure(result.cost.per_request, "money", -1, currency)
     if result.plan is not None:
         yield from _of_plan(result.plan)
+
+
+def _of_traffic(traffic: TrafficResult) -> Iterator[tuple[str, _Figure]]:
+    yield "held_requests", _Figure(traffic.plan.held.requests, "count", 1)
+    risk = traffic.overload_risk
+    yield "overload_risk", _Figure(None if risk is None else _rounded(risk), "share", -1)
+    yield "replicas", _Figure(traffic.replicas_needed, "count", -1)
+    yield "traffic", _Figure(traffic.plan.traffic, "text")
+    yield "traffic.tokens_mean", _Figure(round(traffic.plan.total.mean), "tokens")
+    yield "traffic.tokens_p99", _Figure(traffic.plan.total.p99, "tokens")
+    if traffic.plan.load is not None:
+        yield "traffic.peak_requests", _Figure(round(traffic.plan.load.peak_concurrent), "count")
 
 
 def _of_plan(plan: Plan) -> Iterator[tuple[str, _Figure]]:
@@ -124,6 +139,11 @@ def _of_plan(plan: Plan) -> Iterator[tuple[str, _Figure]]:
         yield f"options.{name}", _Figure(_word(value), "text")
     for line in plan.ledger:
         yield f"ledger.{line.name}", _Figure(line.bytes, "bytes")
+
+
+def _rounded(share: float) -> float:
+    """A share without what is next to nothing, and differs from machine to machine."""
+    return float(f"{share:.6g}") if share >= _NOTHING else 0.0
 
 
 def _word(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kvplan.engines.base import Setup
@@ -25,23 +25,24 @@ def with_profile_note(plan: Plan, profile: HostProfile | None, setup: Setup) -> 
     return plan.model_copy(update={"reasons": (*plan.reasons, _note(profile, setup))})
 
 
-def with_device_notes(plan: Plan, gpu: GpuSpec) -> Plan:
+def with_device_notes(plan: Plan, devices: Sequence[GpuSpec]) -> Plan:
     """Says what was read of this machine's devices; nothing of a device that was only named."""
-    reasons = tuple(_device_notes(plan, gpu)) if gpu.in_use else ()
+    read = [gpu for gpu in devices if gpu.in_use and gpu.vendor != "cpu"]
+    reasons = tuple(_device_notes(plan, read)) if read else ()
     return plan.model_copy(update={"reasons": (*plan.reasons, *reasons)}) if reasons else plan
 
 
-def _device_notes(plan: Plan, gpu: GpuSpec) -> Iterator[Reason]:
-    if plan.gpu.count > len(gpu.in_use):
+def _device_notes(plan: Plan, read: Sequence[GpuSpec]) -> Iterator[Reason]:
+    seen = sum(len(gpu.in_use) for gpu in read)
+    if plan.gpu.count > seen:
         yield Reason(
             code="fewer_devices",
-            message=(
-                f"The plan is for {plan.gpu.count} GPUs; programs see {len(gpu.in_use)} here."
-            ),
+            message=f"The plan is for {plan.gpu.count} GPUs; programs see {seen} here.",
             hint="Plan for fewer, or show more with CUDA_VISIBLE_DEVICES.",
         )
-    for note in gpu.notes:
-        yield Reason(code="device_note", message=f"{gpu.id}: {note}")
+    for gpu in read:
+        for note in gpu.notes:
+            yield Reason(code="device_note", message=f"{gpu.id}: {note}")
 
 
 def _note(profile: HostProfile, setup: Setup) -> Reason:

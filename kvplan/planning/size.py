@@ -90,8 +90,9 @@ def model_part(model: ModelSpec) -> ModelPart:
         revision=model.revision,
         architecture=model.architecture,
         source=model.source,
-        parameters_total=model.parameters_total,
-        parameters_active=model.parameters_active,
+        # A file without tensors does not tell them.
+        parameters_total=model.parameters_total or None,
+        parameters_active=model.parameters_active or None,
     )
 
 

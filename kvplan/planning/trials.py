@@ -8,11 +8,21 @@ from typing import Any
 
 from kvplan.engines.base import Engine, Setup
 from kvplan.errors import RefusedError
+from kvplan.hardware import GpuSpec
 from kvplan.plan import Capacity, Plan
+from kvplan.planning.elsewhere import Elsewhere, larger_gpus, other_engines
+from kvplan.planning.sharing import shortest_prefix
 from kvplan.planning.spreading import SPREADING
 
 MAX_TP = 16
+# Options that limit the tokens of a step, by engine, and what is tried instead of larger ones.
+BATCHES = ("max_num_batched_tokens", "chunked_prefill_size", "max_num_tokens")
+SMALLER_BATCHES = (4096, 2048)
 HIGH_UTILIZATION = 0.95
+# What llama.cpp and Ollama call the slots, and the cells of all of them.
+_SLOTS_BY_ENGINE = {"llama.cpp": "n_seq_max", "ollama": "num_parallel"}
+_SLOTS = ("n_seq_max", "parallel", "n_parallel", "np", "num_parallel")
+_CELLS_OF_ALL = ("n_ctx", "ctx_size", "c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class Case:
         context: Tokens a request that were planned for.
         longest: Whether that was to be the longest that fits: a change then moves it.
         target: Requests that were asked for; 1 if none were.
+        elsewhere: Other GPUs and engines, or None: they are not tried.
     """
 
     engine: Engine
@@ -33,6 +44,7 @@ class Case:
     context: int
     longest: bool
     target: int
+    elsewhere: Elsewhere | None = None
 
     @property
     def nothing_fits(self) -> bool:
@@ -57,6 +69,10 @@ class Trial:
         last_resort: It changes what was asked for, or only multiplies what there is.
         ladder: Steps of one name go on only until one of them reaches the target.
         pairs: It may be combined with another change.
+        gpu, engine: What it runs on instead.
+        shared: Tokens that all requests have in common at their beginning; nothing is changed
+            but the requests.
+        held: The requests then.
     """
 
     action: str
@@ -68,12 +84,27 @@ class Trial:
     last_resort: bool = False
     ladder: str | None = None
     pairs: bool = False
+    gpu: GpuSpec | None = None
+    engine: Engine | None = None
+    shared: int = 0
+    held: int = 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether it takes other hardware or another server, rather than more of the same."""
+        return self.gpu is not None or self.engine is not None
 
 
 def single_changes(case: Case) -> Iterator[Trial]:
     """Single changes, the gentlest first."""
     yield from _more_seqs(case)
+    yield from _more_slots(case)
+    yield from _smaller_batch(case)
     yield from _blocks(case) if case.engine.name in SPREADING else _formats(case.setup)
+    yield from _shared_prefix(case)
+    yield from _on_host(case)
+    yield from other_engines(case, Trial)
+    yield from larger_gpus(case, Trial)
     yield from _more_gpus(case)
     yield from _utilization()
     yield from _shorter(case)
@@ -93,6 +124,77 @@ def _more_seqs(case: Case) -> Iterator[Trial]:
             options=options,
             pairs=True,
             cost="A larger sampling buffer, which the gain accounts for.",
+        )
+
+
+def _more_slots(case: Case) -> Iterator[Trial]:
+    """Of servers that are started with a number of slots."""
+    if not any(reason.code == "slots_full" for reason in case.plan.reasons):
+        return
+    given = case.setup.options
+    slots = -(-case.target // case.setup.parallelism.dp)
+    own = next((name for name in _SLOTS if name in given), None)
+    options: dict[str, int] = {own or _SLOTS_BY_ENGINE[case.engine.name]: slots}
+    for name in _CELLS_OF_ALL:
+        if name in given:
+            options[name] = slots * case.context
+    shown = ", ".join(f"{name}={value:,}" for name, value in options.items())
+    yield Trial(
+        action=f"Start with more slots: {shown}",
+        change={"engine_options": options},
+        options=options,
+        pairs=True,
+        cost="Memory for each, which the gain accounts for.",
+    )
+
+
+def _smaller_batch(case: Case) -> Iterator[Trial]:
+    """Fewer tokens a step: less memory for activations, and fewer blocks in flight."""
+    for name in BATCHES:
+        now = case.plan.engine.options.get(name)
+        for tokens in SMALLER_BATCHES:
+            if isinstance(now, int) and now > tokens:
+                yield Trial(
+                    action=f"Compute fewer tokens a step: {name}={tokens:,}",
+                    change={"engine_options": {name: tokens}},
+                    options={name: tokens},
+                    ladder="batch",
+                    pairs=tokens == SMALLER_BATCHES[0],
+                    cost="Long prompts take more steps, so their first token comes later.",
+                )
+
+
+def _shared_prefix(case: Case) -> Iterator[Trial]:
+    """What traffic whose requests begin alike would need to have in common."""
+    if case.longest or case.capacity.requests < 1:
+        return
+    try:
+        prepared = case.engine.prepare(case.setup)
+    except RefusedError:
+        return
+    found = shortest_prefix(prepared, case.context, case.target, case.capacity.requests)
+    if found is None:
+        return
+    shared, held = found
+    yield Trial(
+        action=f"Let all requests begin with the same {shared:,} tokens",
+        change={},
+        last_resort=True,
+        shared=shared,
+        held=held,
+        cost=f"Nothing, if {shared / case.context:.0%} of every request is one shared prompt.",
+    )
+
+
+def _on_host(case: Case) -> Iterator[Trial]:
+    """The cache in the host's memory, where an engine can attend to it there."""
+    if case.plan.engine.options.get("no_kv_offload") is False:
+        options = {"no_kv_offload": True}
+        yield Trial(
+            action="Keep the cache in the host's memory",
+            change={"engine_options": options},
+            options=options,
+            cost="Attention runs on the CPU: many times slower. The host needs the memory.",
         )
 
 
@@ -125,6 +227,7 @@ def _formats(setup: Setup) -> Iterator[Trial]:
         yield Trial(
             action="Quantize the weights to 4 bits (AWQ)",
             change={"weights": "awq"},
+            pairs=True,
             cost="More accuracy than FP8 loses; a quantized checkpoint has to exist or be made.",
         )
 
@@ -157,7 +260,7 @@ def _wider(case: Case) -> Iterator[Trial]:
             change={"tp": tp},
             gpus=added,
             ladder="tp",
-            pairs=tp == parallel.tp * 2,
+            pairs=True,
             cost=f"{_gpus(added)}, and more traffic between them.",
         )
         tp *= 2
@@ -220,4 +323,6 @@ def pairs_of(trials: Sequence[Trial]) -> Iterator[Trial]:
                     options={**first.options, **second.options},
                     cost=f"{first.cost} {second.cost}",
                     gpus=first.gpus + second.gpus,
+                    # Steps that go with one format end where they are enough.
+                    ladder=f"{first.action} and {second.ladder}" if second.ladder else None,
                 )

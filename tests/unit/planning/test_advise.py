@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from real_models import GIB, device, full, real, toy
 
 import kvplan
+from kvplan import api
 from kvplan.engines.base import Setup
 from kvplan.engines.vllm.engine import Vllm
 from kvplan.hardware import GpuSpec
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Advice, Parallelism, Plan
-from kvplan.planning.advise import advise
+from kvplan.planning.advise import MOST, MOST_SHORT, advise
 from kvplan.planning.size import Load, size
 from kvplan.planning.trials import Case, Trial, pairs_of, single_changes
 
@@ -42,6 +44,40 @@ def again(arguments: dict[str, Any], advice: Advice) -> Plan:
     return kvplan.size(**changed)
 
 
+def check_sharing(arguments: dict[str, Any], plan: Plan, advice: Advice) -> None:
+    """Counts the requests that begin alike, by what the engine says each holds."""
+    assert plan.capacity is not None
+    context = plan.workload.context
+    assert context is not None
+    match = re.search(r"same ([\d,]+) tokens", advice.action)
+    assert match is not None
+    shared = int(match[1].replace(",", ""))
+    prepared = api.prepare(
+        arguments["model"],
+        arguments["gpu"],
+        engine=arguments.get("engine", "vllm"),
+        parallelism=Parallelism(**{k: v for k, v in arguments.items() if k in ("tp", "pp", "dp")}),
+        options=arguments.get("engine_options", {}),
+        kv_dtype=arguments.get("kv_dtype", "auto"),
+        kv_budget=(arguments["kv_budget"],) if arguments.get("kv_budget") else None,
+        context=context,
+    )
+
+    def held(prefix: int) -> int:
+        pools = prepared.pools(context)
+        (own,), (whole,) = prepared.own_units(context, prefix), prepared.request_units(prefix or 1)
+        once = whole - prepared.own_units(prefix, prefix)[0] if prefix else 0
+        count = 0
+        while count < pools.sequences and once + own * (count + 1) <= pools.pools[0].count:
+            count += 1
+        return count * pools.replicas
+
+    assert held(shared) == plan.capacity.requests + advice.gain.requests >= target_of(arguments)
+    step = prepared.pools(context).step
+    assert shared == step or held(shared - step) < target_of(arguments)
+    assert advice.gain.tokens == 0
+
+
 def target_of(arguments: dict[str, Any]) -> int:
     target: int | None = arguments.get("concurrency")
     return target or 1
@@ -55,7 +91,11 @@ def check(arguments: dict[str, Any]) -> Plan:
         return plan
     assert plan.capacity is not None
     target = target_of(arguments)
+    assert len(plan.advice) <= MOST + MOST_SHORT
     for advice in plan.advice:
+        if not advice.change:
+            check_sharing(arguments, plan, advice)
+            continue
         better = again(arguments, advice)
         assert better.capacity is not None, better.reasons
         held = plan.capacity.requests + advice.gain.requests
@@ -89,7 +129,7 @@ def check_order(plan: Plan, target: int) -> None:
     enough = [requests >= target for requests in held]
     assert enough == sorted(enough, reverse=True)
     sufficient = [
-        (bool(changed(plan, advice) & LAST_RESORT), gpus_added(plan, advice))
+        (distance(plan, advice), gpus_added(plan, advice))
         for advice, is_enough in zip(plan.advice, enough, strict=True)
         if is_enough
     ]
@@ -99,10 +139,19 @@ def check_order(plan: Plan, target: int) -> None:
     added = [
         (is_pair(advice), gpus_added(plan, advice))
         for advice, is_enough in zip(plan.advice, enough, strict=True)
-        if is_enough and not LAST_RESORT & changed(plan, advice)
+        if is_enough and not distance(plan, advice)
     ]
     singles = [gpus for pair, gpus in added if not pair]
     assert all(gpus < min(singles) for pair, gpus in added if pair and singles)
+
+
+def distance(plan: Plan, advice: Advice) -> int:
+    """0: a change of the deployment; 1: other hardware or another server; 2: a last resort."""
+    # The length beside another change is what fits then, not a change of its own.
+    names = changed(plan, advice) - ({"context"} if len(advice.change) > 1 else set())
+    if not names or names & LAST_RESORT:
+        return 2
+    return int(bool(names & {"gpu", "engine"}))
 
 
 def changed(plan: Plan, advice: Advice) -> set[str]:
@@ -148,9 +197,12 @@ def test_one_change_that_is_enough_makes_pairs_needless() -> None:
         {"weights": "awq"},
         {"tp": 2},
         {"pp": 2},
+        {"gpu": "H200-SXM-141GB"},
+        {},
         {"context": LONGEST_OF_60},
-        {"dp": 2},
+        # That is all a reader weighs of what is enough; then what is not.
         {"engine_options": {"gpu_memory_utilization": 0.95}},
+        {"engine": "tensorrt-llm"},
     ]
 
 
@@ -159,8 +211,9 @@ def test_pairs_are_tried_where_no_change_is_enough() -> None:
     pairs = [advice for advice in plan.advice if is_pair(advice)]
     assert [advice.change for advice in pairs] == [
         {"kv_dtype": "fp8", "tp": 2},
+        {"weights": "awq", "tp": 2},
+        {"kv_dtype": "fp8", "weights": "awq"},
         {"weights": "fp8", "tp": 2},
-        {"kv_dtype": "fp8", "weights": "fp8"},
     ]
     # Four GPUs alone would do; two with an 8-bit cache do too, and come first.
     assert plan.advice[0] == pairs[0]
@@ -226,9 +279,9 @@ def test_replicas_count_their_own_gpus() -> None:
     plan = check(asked(gpu=device(80), tp=2, dp=2, concurrency=1000))
     (advice,) = [advice for advice in plan.advice if "dp" in advice.change]
     assert advice.cost == f"{(advice.change['dp'] - 2) * 2} more GPUs."
-    (split,) = [advice for advice in plan.advice if advice.change == {"tp": 4}]
-    assert split.action == "Split over 4 GPUs instead of 2 (tensor parallel)"
-    assert split.cost == "4 more GPUs, and more traffic between them."
+    (split,) = [advice for advice in plan.advice if advice.change == {"tp": 8}]
+    assert split.action == "Split over 8 GPUs instead of 2 (tensor parallel)"
+    assert split.cost == "12 more GPUs, and more traffic between them."
 
 
 def test_more_requests_at_once_is_the_first_advice_where_that_binds() -> None:
@@ -289,7 +342,8 @@ def test_splits_go_on_until_they_are_enough() -> None:
     plan = check(asked(gpu=device(80), concurrency=122))
     assert [change["tp"] for change in actions(plan) if "tp" in change] == [2]
     plan = check(asked(gpu=device(80), concurrency=123))
-    assert [change["tp"] for change in actions(plan) if set(change) == {"tp"}] == [4, 2]
+    # Of the sizes that are tried the one that is enough is said, and no other.
+    assert [change["tp"] for change in actions(plan) if set(change) == {"tp"}] == [4]
 
 
 def test_every_single_change_says_what_it_costs() -> None:
@@ -308,8 +362,16 @@ def test_every_single_change_says_what_it_costs() -> None:
         "Split the layers over 2 stages (pipeline parallel)": (
             "1 more GPU, and bubbles between the stages."
         ),
+        "Use H200-SXM-141GB instead of H100": (
+            "Other GPUs at another price: kvplan fit compares them."
+        ),
+        "Let all requests begin with the same 624 tokens": (
+            "Nothing, if 8% of every request is one shared prompt."
+        ),
+        "Serve it with tensorrt-llm instead of vllm": (
+            "Another server: other options, other speed; test it before you move."
+        ),
         "Cap requests at 7,568 tokens": "Longer requests are refused.",
-        "Run 2 replicas instead of 1 (data parallel)": "1 more GPU.",
         "Raise gpu_memory_utilization to 0.95": (
             "Less room for what the budget does not count; risky where others use the GPU."
         ),
@@ -346,14 +408,19 @@ def test_nothing_is_advised_that_is_already_so() -> None:
 def test_a_larger_share_is_offered_below_95_percent(used: float, *, offered: bool) -> None:
     """A hundredth of the card is 0.8 GiB, a request of 4,096 tokens 0.5: there is one more."""
     options = {"gpu_memory_utilization": used}
-    plan = check(asked(gpu=device(80), context=4096, concurrency=1000, engine_options=options))
+    arguments = asked(gpu=device(80), context=4096, engine_options=options)
+    plan = kvplan.size(**arguments)
+    assert plan.capacity is not None
+    plan = check({**arguments, "concurrency": plan.capacity.requests + 1})
     wanted = {"engine_options": {"gpu_memory_utilization": 0.95}}
     assert (wanted in actions(plan)) is offered
 
 
 def test_a_given_budget_knows_no_memory_to_gain() -> None:
     plan = check(asked(kv_budget=2 * GIB, concurrency=10))
-    assert {key for change in actions(plan) for key in change} == {"kv_dtype", "context", "dp"}
+    assert {key for change in actions(plan) for key in change} == {
+        *("kv_dtype", "context", "dp", "engine"),
+    }
     fixed = asked(engine_options={"kv_cache_memory_bytes": 2 * GIB}, concurrency=10)
     assert all("engine_options" not in change for change in actions(check(fixed)))
 
@@ -505,6 +572,9 @@ def test_single_changes_stand_with_the_gentlest_first() -> None:
         )
     )
     assert [sorted(trial.change) for trial in found] == [
+        # Admitting more; 4,096 and then 2,048 tokens a step.
+        ["engine_options"],
+        ["engine_options"],
         ["engine_options"],
         ["kv_dtype"],
         ["weights"],
@@ -527,8 +597,14 @@ def test_a_trial_says_what_it_is() -> None:
                  parallelism=Parallelism(tp=2, dp=3))
         )
     }  # fmt: skip
-    assert {key for key, trial in trials.items() if trial.last_resort} == {("dp",), ("context",)}
-    assert {key for key, trial in trials.items() if trial.pairs} == {("kv_dtype",)}
+    assert {key for key, trial in trials.items() if trial.last_resort} == {
+        ("dp",),
+        ("context",),
+        (),
+    }
+    assert {key for key, trial in trials.items() if trial.pairs} == {
+        *(("kv_dtype",), ("weights",), ("tp",)),
+    }
     assert trials["tp",].change["tp"] == 16
     assert trials["tp",].gpus == 14 * 3
     assert trials["pp",].gpus == 6

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from sample_comparisons import asked, comparison, other_engine
 from sample_plans import SAMPLES, does_not_fit, fits_unasked, too_big
 
+import kvplan
 from kvplan.ledger import total
+from kvplan.plan import Reason
 from kvplan.planning.compare import Asked, spent
 
 
@@ -55,7 +58,9 @@ def test_what_differs_is_said() -> None:
     ]
     assert "2.00 times vllm's" in limited.why[1]
     assert "of float32" in limited.why[1]
-    assert limited.why[2] == "Engine runtime: 3.00 GiB more than vllm."
+    assert limited.why[2] == (
+        "Engine runtime: 3.00 GiB more than vllm (runtime.activations is 5.42 GiB)."
+    )
     assert limited.setting is not None
     assert limited.setting.meaning.startswith("of what was free before loading")
     assert refuses.spent is None
@@ -78,3 +83,42 @@ def test_an_engine_that_falls_short_says_so_first() -> None:
     plan = does_not_fit()
     found = comparison((Asked("vllm", "0.33.0", plan),)).engines[0]
     assert found.why == (plan.reasons[0].message,)
+
+
+@pytest.mark.parametrize("assumed", [(), ("batch_size",)])
+def test_a_batch_that_memory_found_is_no_limit(assumed: tuple[str, ...]) -> None:
+    plan = fits_unasked()
+    assert plan.capacity is not None
+    batch = plan.capacity.requests // 2
+    other = other_engine(plan, "transformers", batch_size=batch)
+    engine = other.engine.model_copy(update={"assumed": assumed})
+    other = other.model_copy(update={"engine": engine})
+    entries = (Asked("vllm", "0.33.0", plan), Asked("transformers", "5.24.0", other))
+    said = any(f"batch_size {batch}" in why for why in comparison(entries).engines[1].why)
+    assert said == (not assumed)
+
+
+def test_layers_on_the_host_are_told_even_of_the_best() -> None:
+    plan = fits_unasked()
+    note = Reason(code="layers_on_host", message="Planned with 3 of 49 layers on the GPUs.")
+    entry = Asked("ollama", "0.33.0", plan.model_copy(update={"reasons": (note,)}))
+    assert comparison((entry,)).engines[0].why == (note.message,)
+
+
+def test_what_a_request_takes_beside_its_cache_is_said() -> None:
+    """Under transformers fewer prompts are held than the free memory has caches for."""
+    plans = [
+        kvplan.size(
+            "Qwen/Qwen3-8B", "custom:48GiB", engine=engine, context=8192, offline=True,
+            advice=False, concurrency=concurrency,
+        )
+        for engine, concurrency in (("vllm", None), ("transformers", None), ("transformers", 4))
+    ]  # fmt: skip
+    said = [
+        any("beside its cache" in why for why in comparison(entries).engines[1].why)
+        for entries in (
+            (Asked("vllm", "1", plans[0]), Asked("transformers", "5", plans[1])),
+            (Asked("vllm", "1", plans[0]), Asked("transformers", "5", plans[2])),
+        )
+    ]
+    assert said == [True, False]

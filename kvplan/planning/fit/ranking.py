@@ -1,0 +1,64 @@
+"""The order of the plans, and which of them none beats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from kvplan.fit_result import FitPlan
+
+Scores = tuple[float, int, float, float]
+
+
+def scores(plan: FitPlan) -> Scores:
+    """Price, GPUs, headroom and time a token, each the smaller the better.
+
+    A price or a time that is not known counts as the worst.
+    """
+    return (
+        math.inf if plan.per_hour is None else plan.per_hour,
+        plan.bought.gpus if plan.bought else plan.gpus,
+        -plan.headroom,
+        plan.speed.tpot_s if plan.speed else math.inf,
+    )
+
+
+def ranked(plans: Iterable[FitPlan]) -> tuple[tuple[FitPlan, ...], dict[int, int]]:
+    """The plans in order, and by rank the rank of the plan that beats each dominated one."""
+    ordered = sorted(plans, key=lambda plan: (scores(plan), *_names(plan)))
+    frontier: list[tuple[int, Scores]] = []
+    done: list[FitPlan] = []
+    beaten: dict[int, int] = {}
+    for rank, plan in enumerate(ordered, 1):
+        own = scores(plan)
+        # Whoever beats it is nowhere worse, and so comes before it in this order.
+        better = _beats(frontier, own)
+        if better is None:
+            frontier.append((rank, own))
+        else:
+            beaten[rank] = better
+        done.append(plan.model_copy(update={"rank": rank, "frontier": better is None}))
+    return tuple(done), beaten
+
+
+def _beats(frontier: Sequence[tuple[int, Scores]], own: Scores) -> int | None:
+    for rank, other in frontier:
+        if all(ours >= theirs for ours, theirs in zip(own, other, strict=True)):
+            return rank
+    return None
+
+
+def _names(plan: FitPlan) -> tuple[bool, bool, int, int, str, str, str, str, str]:
+    """Among equals formats as they are come first, then fewer stages and ranks."""
+    parallel = plan.parallelism
+    return (
+        plan.weights != "auto",
+        plan.kv_dtype != "auto",
+        parallel.pp,
+        parallel.tp,
+        plan.gpu,
+        plan.engine,
+        plan.weights,
+        plan.kv_dtype,
+        plan.layout,
+    )
