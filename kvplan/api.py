@@ -19,6 +19,7 @@ from kvplan.models.facts import ModelFacts
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import EnginePart, Plan, Workload
 from kvplan.planning.advise import advise
+from kvplan.planning.elsewhere import Elsewhere
 from kvplan.planning.hosts import with_device_notes, with_profile, with_profile_note
 from kvplan.planning.images import with_image_note, with_images
 from kvplan.planning.size import (
@@ -32,6 +33,7 @@ from kvplan.planning.size import (
 )
 from kvplan.planning.size import size as size_setup
 from kvplan.planning.spreading import as_loaded, check_devices
+from kvplan.sources.gpus import bundled_gpu
 from kvplan.sources.models import read_model as read_facts
 from kvplan.sources.profile import as_profile
 from kvplan.validation import Validation
@@ -147,7 +149,8 @@ def planned(
     plan = with_device_notes(with_profile_note(plan, host, setup), (setup.gpu, *setup.others))
     if not advice:
         return plan, resolved
-    return plan.model_copy(update={"advice": advise(planner, setup, load, plan)}), resolved
+    found = advise(planner, setup, load, plan, Elsewhere(gpu=bundled_gpu, engines=ENGINES))
+    return plan.model_copy(update={"advice": found}), resolved
 
 
 @dataclass(frozen=True, slots=True)

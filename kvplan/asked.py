@@ -10,6 +10,7 @@ from kvplan.engines.base import Engine, parse_version
 from kvplan.engines.registry import PLACES, Engines
 from kvplan.errors import UnknownNameError, UsageError, nearest, shown
 from kvplan.hardware import GpuSpec
+from kvplan.models.spec import ModelSpec
 from kvplan.plan import Parallelism
 from kvplan.planning.images import Images
 from kvplan.planning.size import MAX_RANKS, Load
@@ -19,6 +20,8 @@ from kvplan.units import MAX_BYTES, MAX_TOKENS
 ENGINES: Mapping[str, Engine] = Engines(PLACES)
 MAX_REQUESTS = 2**31
 _LONGEST_WORD = 4096
+# Engines that spread one model over all devices of a machine, unlike ones and the host too.
+_WHOLE_MACHINE = ("llama.cpp", "ollama")
 _MOST_IMAGES = 10_000
 _WIDEST_IMAGE = 65_536
 
@@ -41,7 +44,12 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The checked arguments of `size`, model apart."""
+    """The checked arguments of `size`, model apart.
+
+    Attributes:
+        draft: The model that drafts tokens, where somebody has read it; None: read it if the
+            options ask for one.
+    """
 
     engine: Pinned
     parallelism: Parallelism
@@ -53,6 +61,7 @@ class Asked:
     options: dict[str, Any]
     gpus: tuple[GpuSpec, ...]
     images: Images
+    draft: ModelSpec | None = None
 
     @property
     def gpu(self) -> GpuSpec:
@@ -86,8 +95,9 @@ def asked_of(
     Raises:
         UsageError: one of them makes no sense.
     """
+    pinned = engine_of(engine)
     return Asked(
-        engine=engine_of(engine),
+        engine=pinned,
         parallelism=_parallelism(sizes),
         load=_load(*load),
         weights=word("weights", words["weights"]),
@@ -95,9 +105,13 @@ def asked_of(
         dtype=word("dtype", words["dtype"]),
         kv_budget=_budget(kv_budget),
         options=_options(options),
-        gpus=(gpu,) if isinstance(gpu, GpuSpec) else find_gpus(word("gpu", gpu)),
+        gpus=(gpu,) if isinstance(gpu, GpuSpec) else _devices(pinned, gpu),
         images=_images(*images),
     )
+
+
+def _devices(engine: Pinned, gpu: str) -> tuple[GpuSpec, ...]:
+    return find_gpus(word("gpu", gpu), whole_machine=engine.name in _WHOLE_MACHINE)
 
 
 def engine_of(text: str) -> Pinned:

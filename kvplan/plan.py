@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,7 @@ Verdict = Literal["fits", "does_not_fit", "refused"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class Reason(_Part):
@@ -192,7 +192,23 @@ class Workload(_Part):
 
 
 class Plan(_Part):
-    """An answer: does it fit, why, where every byte goes, and what to change."""
+    """An answer: does it fit, why, where every byte goes, and what to change.
+
+    Attributes:
+        verdict: ``fits``, ``does_not_fit``, or ``refused`` where no memory would help.
+        reasons: Why, and what a reader has to know before trusting the numbers.
+        workload: What was asked for.
+        ledger: Every byte of one GPU, the one of the fullest rank; `rows` is it as a table.
+        kv, capacity: The cache and what it holds; None where the plan was refused.
+        advice: What would help, each with its exact gain; empty where nothing has to be changed.
+        devices: Those of engines that spread a model over unlike ones.
+
+    Example:
+        >>> from kvplan import size
+        >>> plan = size("Qwen/Qwen3-8B", "H100", context=8192, concurrency=32, offline=True)
+        >>> plan.verdict, plan.capacity.requests >= 32, plan.kv.bytes_per_token
+        ('fits', True, 147456.0)
+    """
 
     schema_: Literal["kvplan.plan/1"] = Field("kvplan.plan/1", alias="schema")
     kvplan_version: str = __version__
@@ -210,6 +226,20 @@ class Plan(_Part):
     # Of engines that spread a model over unlike devices; left out of the JSON of all others.
     devices: tuple[DevicePart, ...] = Field((), exclude_if=lambda parts: not parts)
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
     )
+
+    def rows(self) -> tuple[dict[str, Any], ...]:
+        """The ledger of one GPU as a table: a row a line, ready for a data frame.
+
+        Each row has ``name``, ``section``, ``bytes``, ``low`` and ``high`` (bytes that enclose it),
+        ``formula``, ``source`` and ``confidence``. The numbers of a formula are in `ledger`.
+
+        Example:
+            >>> from kvplan.api import size
+            >>> plan = size("Qwen/Qwen3-8B", "H100", context=8192, offline=True)
+            >>> plan.rows()[0]["name"], sum(row["bytes"] for row in plan.rows()) > 0
+            ('weights.embedding', True)
+        """
+        return tuple(line.model_dump(exclude={"inputs"}) for line in self.ledger)

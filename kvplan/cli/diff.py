@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kvplan.check_diff import Diff
+    from kvplan.check_result import CheckResult
     from kvplan.checking.settings import Settings
     from kvplan.sources.git import Revision
 
@@ -78,7 +79,7 @@ def diff(
             overrides=overrides or (), offline=offline, allow_outside=allow_outside, jobs=jobs
         )
         remark = invocation_of(context).remark
-        found = _of_git(git, scenario_flags.scenario_files(files), settings, remark, locked=locked)
+        found = _of_git(git, files, settings, remark, locked=locked)
     write(_rendered(found, report_format, output), output)
     return int(exit_code and found.worse)
 
@@ -98,17 +99,17 @@ def _of_files(files: list[Path]) -> Diff:
 
 def _of_git(
     name: str,
-    files: list[Path],
+    paths: list[Path],
     settings: Settings,
     remark: Callable[[str], None],
     *,
     locked: bool,
 ) -> Diff:
-    from kvplan.checking.check import check
     from kvplan.planning.diff import diff as compare
     from kvplan.sources.git import Revision
 
-    revision = Revision(name, files[0].resolve().parent)
+    revision = Revision(name, _folder(paths[0]))
+    then, now = _files_of(paths, revision)
     with tempfile.TemporaryDirectory(prefix="kvplan-") as folder:
         copies = Path(folder)
         before = replace(
@@ -116,14 +117,55 @@ def _of_git(
         )
         after = settings
         if locked:
-            before, after = _with_locks(before, after, revision, files)
-        old = check([each for each in files if revision.has(each)], before)
-    new = check(files, after)
+            before, after = _with_locks(before, after, revision, then or now)
+        old = _checked(then, before)
+    new = _checked(now, after)
     for side, result in ((name, old), (_NOW, new)):
         for each in result.scenarios:
             if each.problem is not None:
                 remark(f"kvplan: not planned in {side}: {each.name}: {each.problem.message}")
     return compare(old, new, names=(name, _NOW))
+
+
+def _folder(path: Path) -> Path:
+    """The nearest folder of a path that is there."""
+    found = path.resolve()
+    return next(each for each in (found, *found.parents) if each.is_dir())
+
+
+def _files_of(paths: list[Path], revision: Revision) -> tuple[list[Path], list[Path]]:
+    """The scenario files of both sides: below a folder those that are gone or new as well."""
+    then, now = [], []
+    for path in paths:
+        if path.is_dir():
+            then += [each for each in revision.below(path) if _is_scenario(each, revision)]
+            now += scenario_flags.scenario_files_below(path)
+            continue
+        if revision.has(path):
+            then.append(path)
+        if path.exists() or not revision.has(path):
+            now.append(path)
+    if not then and not now:
+        raise scenario_flags.no_files()
+    return list(dict.fromkeys(then)), list(dict.fromkeys(now))
+
+
+def _is_scenario(path: Path, revision: Revision) -> bool:
+    return scenario_flags.may_be_scenario(path) and scenario_flags.says_scenario(
+        revision.read_any(path)
+    )
+
+
+def _checked(files: list[Path], settings: Settings) -> CheckResult:
+    """One side; it may have no scenarios, where all are new or all are gone."""
+    from kvplan.check_result import CheckResult
+    from kvplan.checking.check import check
+    from kvplan.errors import InputError
+
+    try:
+        return check(files, settings)
+    except InputError:
+        return CheckResult(scenarios=())
 
 
 def _with_locks(
@@ -134,6 +176,11 @@ def _with_locks(
 
     path = scenario_flags.lock_path(None, files)
     folder = path.resolve().parent
+    if not revision.has(path):
+        raise UsageError(
+            f"{revision.name} has no {path}.",
+            hint="Commit the lock there, or compare without --locked.",
+        )
     old = parse_lock(revision.read_any(path), f"{revision.name}:{path}")
     return (
         replace(before, lock=old, lock_folder=folder, locked=True),

@@ -7,26 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvplan.cli import flags
+from kvplan.cli import flags, traffic_flags
 from kvplan.cli.invocation import invocation_of
-from kvplan.errors import UsageError, shown
+from kvplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kvplan.cli.request import Request
+    from kvplan.cli.traffic_source import TrafficFlags
     from kvplan.exporting import Price
     from kvplan.plan import Plan, Verdict
     from kvplan.plan_book import PlanBook
-    from kvplan.reports.render import Format
+    from kvplan.planning.traffic.answer import Question
 
 _EXIT_CODES: dict[Verdict, int] = {"fits": 0, "does_not_fit": 1, "refused": 4}
-_TEXTS: dict[str, Format] = {
-    ".json": "json",
-    ".csv": "csv",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".txt": "text",
-}
-_ENDINGS = (".xlsx", ".html", *_TEXTS)
 
 File = Annotated[
     Path,
@@ -65,6 +58,19 @@ def export(  # noqa: PLR0913 - as many as the command has flags
     gpu: flags.Gpu = None,
     saved: Saved = None,
     price: PricePerHour = None,
+    trace: traffic_flags.Trace = None,
+    lengths: traffic_flags.Lengths = None,
+    risk: traffic_flags.Risk = "0.1%",
+    trace_columns: traffic_flags.TraceColumns = None,
+    turns: traffic_flags.Turns = None,
+    prefix: traffic_flags.Prefix = None,
+    rate: traffic_flags.Rate = None,
+    users: traffic_flags.Users = None,
+    think: traffic_flags.Think = "0s",
+    daily: traffic_flags.Daily = None,
+    decode_rate: traffic_flags.DecodeRate = None,
+    prefill_rate: traffic_flags.PrefillRate = None,
+    retain: traffic_flags.Retain = None,
     engine: flags.Engine = "vllm",
     tp: flags.Tp = "1",
     pp: flags.Pp = "1",
@@ -87,14 +93,25 @@ def export(  # noqa: PLR0913 - as many as the command has flags
     Exit code: 0 it fits, 1 it does not (the file is written), 2 a wrong argument, 3 facts could
     not be had, 4 refused.
     """
-    ending = _ending(file)
+    from kvplan.export_forms import ending_of
+
+    ending = ending_of(file)
     paid = _price(price)
 
     from kvplan.cli import arguments
     from kvplan.cli.request import Request
+    from kvplan.cli.traffic_source import TrafficFlags
+
+    flows = TrafficFlags(
+        trace=trace, columns=trace_columns, lengths=lengths, turns=turns, prefix=prefix, rate=rate,
+        users=users, think=think, daily=daily, decode_rate=decode_rate, prefill_rate=prefill_rate,
+        risk=risk, retain=retain,
+    )  # fmt: skip
+    question = _question(flows)
 
     if saved is not None:
         _alone(model, gpu)
+        _no_traffic(question)
         book = _of_saved(saved, paid)
     else:
         request = Request(
@@ -115,21 +132,11 @@ def export(  # noqa: PLR0913 - as many as the command has flags
             profile=profile,
             offline=offline,
         )
-        book = _planned(request, paid)
+        book = _planned(request, paid, question)
     _write(book, ending, file)
     _remark(context, book.plan, file)
-    return _EXIT_CODES[book.plan.verdict]
-
-
-def _ending(file: Path) -> str:
-    ending = file.suffix.lower()
-    if ending not in _ENDINGS:
-        raise UsageError(
-            f"No form of a plan has the ending {shown(ending)}.",
-            hint=f"End the file's name in {', '.join(_ENDINGS)}.",
-            location="FILE",
-        )
-    return ending
+    verdicts = (book.plan.verdict, *((book.traffic.plan.verdict,) if book.traffic else ()))
+    return max(_EXIT_CODES[verdict] for verdict in verdicts)
 
 
 def _price(text: str | None) -> Price | None:
@@ -160,7 +167,7 @@ def _of_saved(saved: Path, price: Price | None) -> PlanBook:
     return book_of_plan(read_plan(saved), price)
 
 
-def _planned(request: Request, price: Price | None) -> PlanBook:
+def _planned(request: Request, price: Price | None, traffic: Question | None) -> PlanBook:
     from kvplan.asked import asked_of
     from kvplan.exporting import book_of
     from kvplan.sources.profile import as_profile
@@ -176,37 +183,40 @@ def _planned(request: Request, price: Price | None) -> PlanBook:
         images=(0, None, None),
     )
     host = as_profile(request.profile)
-    return book_of(request.model or "", asked, host, price=price, offline=request.offline)
+    return book_of(
+        request.model or "", asked, host, price=price, traffic=traffic, offline=request.offline
+    )
+
+
+def _question(flags: TrafficFlags) -> Question | None:
+    """What is asked about traffic; None where none was given."""
+    from kvplan.cli.traffic_source import question_of
+
+    if flags.trace is not None or flags.lengths is not None:
+        return question_of(flags)
+    given = (flags.rate, flags.users, flags.daily, flags.turns, flags.prefix, flags.decode_rate,
+             flags.prefill_rate, flags.retain, flags.columns)  # fmt: skip
+    if any(one is not None for one in given):
+        raise UsageError(
+            "Rates, users, turns and prefixes say nothing without the requests' lengths.",
+            hint="Add --traffic FILE or --lengths 8k/300.",
+        )
+    return None
+
+
+def _no_traffic(question: Question | None) -> None:
+    if question is not None:
+        raise UsageError(
+            "A saved plan can't be held against traffic: only its engine knows.",
+            hint="Give MODEL and --gpu instead of --plan.",
+        )
 
 
 def _write(book: PlanBook, ending: str, file: Path) -> None:
     from kvplan.cli.output import write_bytes
+    from kvplan.export_forms import rendered
 
-    if ending == ".xlsx":
-        from kvplan.reports.workbook.render import workbook
-
-        write_bytes(workbook(book), file)
-    elif ending == ".html":
-        from kvplan.reports.page.render import page
-
-        write_bytes(page(book).encode(), file)
-    else:
-        write_bytes(_text(book.plan, _TEXTS[ending]).encode(), file)
-
-
-def _text(plan: Plan, wanted: Format) -> str:
-    from kvplan.cli import terminal
-    from kvplan.reports.render import render
-
-    paper = terminal.paper()
-    return render(
-        plan,
-        wanted,
-        explain=True,
-        width=paper.width,
-        color=paper.color,
-        ascii_only=paper.ascii_only,
-    )
+    write_bytes(rendered(book, ending), file)
 
 
 def _remark(context: typer.Context, plan: Plan, file: Path) -> None:

@@ -62,6 +62,7 @@ def fit(  # noqa: PLR0913 - as many as the command has flags
     be had, 4 every engine refuses.
     """
     from kvplan.cli import arguments, compare, fit_words
+    from kvplan.cli.sweep_progress import ProgressBar
     from kvplan.cli.traffic_source import TrafficFlags, question_of
     from kvplan.fit_prices import HOURS_PER_MONTH
     from kvplan.fitting import fit as search
@@ -93,30 +94,35 @@ def fit(  # noqa: PLR0913 - as many as the command has flags
     listed = None if prices is None else read_prices(prices)
     hours = listed.hours_per_month if listed else HOURS_PER_MONTH
     shown = arguments.parse_count("--top", top)
-    found = search(
-        model,
-        context=fit_words.parse_length("--context", context_tokens),
-        concurrency=arguments.parse_optional_count("--concurrency", concurrency),
-        prompt=fit_words.parse_length("--prompt", prompt),
-        traffic=traffic,
-        gpus=gpus,
-        instances=fit_words.parse_names("--instances", instances),
-        prices=listed,
-        budget_per_hour=fit_words.parse_budget(budget, hours),
-        tpot_s=limits.get("tpot"),
-        ttft_s=limits.get("ttft"),
-        engines=names,
-        weights=fit_words.parse_names("--weights", weights),
-        kv_dtypes=fit_words.parse_names("--kv-dtype", kv_dtype),
-        tp=fit_words.parse_sizes("--tp", tp),
-        pp=fit_words.parse_sizes("--pp", pp),
-        max_gpus=arguments.parse_count("--max-gpus", max_gpus),
-        gpus_per_node=arguments.parse_optional_count("--gpus-per-node", gpus_per_node),
-        engine_options=fit_words.options_of(option or (), names),
-        bandwidth_share=shares.get("bandwidth"),
-        flops_share=shares.get("flops"),
-        offline=offline,
-    )
+    bar = ProgressBar(quiet=invocation_of(context).quiet, noun="GPUs")
+    try:
+        found = search(
+            model,
+            context=fit_words.parse_length("--context", context_tokens),
+            concurrency=arguments.parse_optional_count("--concurrency", concurrency),
+            prompt=fit_words.parse_length("--prompt", prompt),
+            traffic=traffic,
+            gpus=gpus,
+            instances=fit_words.parse_names("--instances", instances),
+            prices=listed,
+            budget_per_hour=fit_words.parse_budget(budget, hours),
+            tpot_s=limits.get("tpot"),
+            ttft_s=limits.get("ttft"),
+            engines=names,
+            weights=fit_words.parse_names("--weights", weights),
+            kv_dtypes=fit_words.parse_names("--kv-dtype", kv_dtype),
+            tp=fit_words.parse_sizes("--tp", tp),
+            pp=fit_words.parse_sizes("--pp", pp),
+            max_gpus=arguments.parse_count("--max-gpus", max_gpus),
+            gpus_per_node=arguments.parse_optional_count("--gpus-per-node", gpus_per_node),
+            engine_options=fit_words.options_of(option or (), names),
+            bandwidth_share=shares.get("bandwidth"),
+            flops_share=shares.get("flops"),
+            offline=offline,
+            progress=bar.show,
+        )
+    finally:
+        bar.clear()
     _report(context, found, report_format or _by_ending(output), output, shown)
     return exit_code(found)
 

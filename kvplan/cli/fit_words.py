@@ -53,6 +53,10 @@ def parse_slo(text: str | None) -> dict[str, float]:
     """
     limits: dict[str, float] = {}
     for name, value in _pairs("--slo", text, _SLO, "tpot=50ms,ttft=2s"):
+        if value[-1:].isdigit():
+            raise UsageError(
+                f"{shown(value)} has no unit.", hint=f"Write {name}={value}ms.", location="--slo"
+            )
         limits[name] = parse_time("--slo", value)
         if not limits[name]:
             raise UsageError("A limit is above 0.", hint="Write tpot=50ms.", location="--slo")

@@ -122,6 +122,16 @@ KvBudget = Annotated[
         show_default=False,
     ),
 ]
+KvPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--kv-policy",
+        metavar="POLICY",
+        help="What dropping entries of the cache would do: streaming:sinks=4,window=4096,"
+        " h2o:budget=2k, snapkv:budget=2k, kvpress:ratio=0.5. It trades recall.",
+        show_default=False,
+    ),
+]
 EngineOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -144,10 +154,11 @@ FromCommand = Annotated[
     ),
 ]
 Emit = Annotated[
-    Literal["vllm", "llama.cpp"] | None,
+    Literal["vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama", "docker", "helm"] | None,
     typer.Option(
         "--emit",
-        help="Print the command that starts what was planned, instead of a report.",
+        help="Print the command that starts what was planned, instead of a report; docker runs it"
+        " in the engine's own image, helm prints values for vLLM's chart.",
         show_default=False,
     ),
 ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kvplan.hardware import GpuSpec
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Bundled GPUs and their sources; this machine's GPUs.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -18,6 +18,8 @@ from kvplan.cli import ending, gpus, models
 from kvplan.cli.calibrate import calibrate
 from kvplan.cli.check import check
 from kvplan.cli.diff import diff
+from kvplan.cli.export import export
+from kvplan.cli.fit import fit
 from kvplan.cli.init import init
 from kvplan.cli.invocation import Invocation, invocation_of
 from kvplan.cli.lock import lock
@@ -27,10 +29,11 @@ from kvplan.cli.read_metrics import read_metrics
 from kvplan.cli.schema import schema
 from kvplan.cli.simulate import simulate
 from kvplan.cli.size import size
+from kvplan.cli.sweep import sweep
 from kvplan.cli.traffic import traffic
 from kvplan.cli.validate import validate
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="kvplan",
     help="Plan KV-cache memory: how many requests fit, what runs out first, what to change.",
     rich_markup_mode=None,
@@ -38,8 +41,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("size")(size)
+app.command("fit")(fit)
+app.command("sweep")(sweep)
 app.command("simulate")(simulate)
 app.command("traffic")(traffic)
+app.command("export")(export)
 app.command("check")(check)
 app.command("diff")(diff)
 app.command("lock")(lock)

@@ -12,7 +12,7 @@ from kvplan.cli.complete import complete_model
 from kvplan.cli.invocation import invocation_of
 from kvplan.errors import shown
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Bundled models, and what is read of any model.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -63,23 +63,39 @@ def scenario_files(paths: Sequence[Path]) -> list[Path]:
     """The files named, and every scenario file below the folders named."""
     found: list[Path] = []
     for path in paths:
-        if not path.is_dir():
-            found.append(path)
-            continue
-        below = sorted(each for each in path.rglob("*") if each.suffix in _ENDINGS)
-        found += [each for each in below if each.is_file() and _is_scenario(each)]
+        found += scenario_files_below(path) if path.is_dir() else [path]
     if not found:
-        raise UsageError(
-            "There is no scenario file in that folder.",
-            hint="A scenario file has the line `schema: kvplan.scenario/1`.",
-        )
+        raise no_files()
     return list(dict.fromkeys(found))
 
 
-def _is_scenario(path: Path) -> bool:
+def scenario_files_below(folder: Path) -> list[Path]:
+    """Every scenario file below a folder, in order."""
+    below = sorted(each for each in folder.rglob("*") if may_be_scenario(each))
+    return [each for each in below if each.is_file() and says_scenario(_start_of(each))]
+
+
+def no_files() -> UsageError:
+    """There was nothing to check."""
+    return UsageError(
+        "There is no scenario file in that folder.",
+        hint="A scenario file has the line `schema: kvplan.scenario/1`.",
+    )
+
+
+def may_be_scenario(path: Path) -> bool:
+    """Whether a file is called like one."""
+    return path.suffix in _ENDINGS
+
+
+def says_scenario(content: bytes) -> bool:
+    """Whether a file says that it is one."""
+    return _SCHEMA_LINE in content[:_START]
+
+
+def _start_of(path: Path) -> bytes:
     with path.open("rb") as file:
-        start = file.read(_START)
-    return _SCHEMA_LINE in start
+        return file.read(_START)
 
 
 def lock_path(wanted: Path | None, files: Sequence[Path]) -> Path:

@@ -53,6 +53,7 @@ def size(  # noqa: PLR0913 - as many as the command has flags
     images: image_flags.Images = None,
     image_size: image_flags.ImageSize = None,
     image_tokens: image_flags.ImageTokens = None,
+    kv_policy: flags.KvPolicy = None,
     from_command: flags.FromCommand = None,
     emit: flags.Emit = None,
     profile: flags.Profile = None,
@@ -97,14 +98,16 @@ def size(  # noqa: PLR0913 - as many as the command has flags
         offline=offline,
     )
     if several:
-        _only_one(emit=emit, from_command=from_command)
+        _only_one(emit=emit, from_command=from_command, kv_policy=kv_policy)
         return compare.run(context, request, option or (), wanted, output)
     remarks: tuple[str, ...] = ()
     if from_command is not None:
         request, remarks = _from_command(context, request, from_command)
     plan = _plan(request, remarks, advice=emit is None and wanted != "csv")
+    if kv_policy is not None:
+        plan = _with_policy(plan, request, kv_policy)
     if emit is not None:
-        _emit(context, plan, request, output)
+        _emit(context, plan, request, emit, output)
     else:
         _report(context, plan, wanted, explain=explain, output=output)
     return _EXIT_CODES[plan.verdict]
@@ -146,6 +149,21 @@ def _plan(request: Request, remarks: tuple[str, ...], *, advice: bool) -> Plan:
     return plan.model_copy(update={"reasons": (*plan.reasons, *said)})
 
 
+def _with_policy(plan: Plan, request: Request, text: str) -> Plan:
+    """The same plan, and beside it what dropping entries of the cache would do."""
+    from kvplan import api
+    from kvplan.planning.policy import parse_policy
+    from kvplan.planning.policy_note import policy_notes
+
+    policy = parse_policy(text)
+    model = api.read_spec(request.model or "", offline=request.offline)
+    longest = plan.capacity.max_context if plan.capacity else 0
+    length = request.context if isinstance(request.context, int) else None
+    tokens = length or (longest if request.context == "auto" else model.max_context) or longest
+    said = tuple(policy_notes(plan, model, policy, tokens))
+    return plan.model_copy(update={"reasons": (*plan.reasons, *said)})
+
+
 def _from_command(
     context: typer.Context, request: Request, text: str
 ) -> tuple[Request, tuple[str, ...]]:
@@ -167,14 +185,16 @@ def _from_command(
     return request, remarks
 
 
-def _emit(context: typer.Context, plan: Plan, request: Request, output: Path | None) -> None:
-    from kvplan.cli.emission import command_of
+def _emit(
+    context: typer.Context, plan: Plan, request: Request, emit: str, output: Path | None
+) -> None:
+    from kvplan.cli.emission import written
     from kvplan.cli.output import write
     from kvplan.reports.clean import clean
     from kvplan.reports.headline import headline
 
-    if plan.verdict != "refused":
-        write(f"{command_of(plan, request)}\n", output)
+    if plan.verdict != "refused" and not _has_no_length(plan, request):
+        write(f"{written(plan, request, emit)}\n", output)
     name = "vLLM" if plan.engine.name == "vllm" else plan.engine.name
     invocation_of(context).remark(clean(f"{name} {plan.engine.version}: {headline(plan)}"))
     for reason in plan.reasons:
@@ -182,9 +202,16 @@ def _emit(context: typer.Context, plan: Plan, request: Request, output: Path | N
             invocation_of(context).remark(clean(f"kvplan: {reason.message}"))
 
 
-def _only_one(*, emit: str | None, from_command: str | None) -> None:
-    """Commands start one engine."""
-    for flag, value in (("--emit", emit), ("--from-command", from_command)):
+def _has_no_length(plan: Plan, request: Request) -> bool:
+    """Whether the longest that fits was asked for, and nothing does."""
+    most = plan.capacity.max_context if plan.capacity else 0
+    return request.context == "auto" and most < 1
+
+
+def _only_one(*, emit: str | None, from_command: str | None, kv_policy: str | None) -> None:
+    """Commands start one engine, and a policy is one engine's."""
+    given = (("--emit", emit), ("--from-command", from_command), ("--kv-policy", kv_policy))
+    for flag, value in given:
         if value is not None:
             raise UsageError(
                 f"{flag} is for one engine, not for several.", hint="Name one with --engine."

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from kvplan.errors import UsageError
 from kvplan.plan import Plan
 
+# Where the images' user is at home.
+HOME = "/root"
 # What the shell fills in, and so not to be quoted away: the Hub's cache on this machine.
-_HUB_CACHE = '-v "${HF_HOME:-$HOME/.cache/huggingface}:/root/.cache/huggingface"'
+_HUB_CACHE = f'-v "${{HF_HOME:-$HOME/.cache/huggingface}}:{HOME}/.cache/huggingface"'
 _HERE = "$PWD"
 # Tags have three numbers; a part that follows them is kept.
 _RELEASE = re.compile(r"\d+(?:\.\d+){1,2}|\d+(?:\.\d+){2}(?:\.post\d+|rc\d+)", re.ASCII)
@@ -66,7 +68,7 @@ IMAGES: Mapping[str, Image] = {
     ),
     "llama.cpp": Image("ghcr.io/ggml-org/llama.cpp", "server-cuda-v", 8080, (), skip=1),
     "ollama": Image(
-        "ollama/ollama", "", 11434, ("-d", "--name ollama", "-v ollama:/root/.ollama"), skip=2
+        "ollama/ollama", "", 11434, ("-d", "--name ollama", f"-v ollama:{HOME}/.ollama"), skip=2
     ),
 }
 

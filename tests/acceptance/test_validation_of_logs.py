@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parents[2] / "validation"
 sys.path.insert(0, str(FOLDER))
 
 import fit_runtime  # noqa: E402 - see the path above
+from page.causes import cause_of  # noqa: E402 - same
 from page.folds import fingerprint  # noqa: E402 - same
 
 SCRIPT = FOLDER / "accuracy.py"
@@ -196,6 +197,34 @@ def test_cross_validated_ranges_hold_what_they_promise() -> None:
         assert row["half_width"] <= 0.04
 
 
+def test_caches_beside_logged_weights_are_held_out_too(validation: Validation) -> None:
+    """As many as validation compares, and with these constants what it finds."""
+    rows = _rows("overhead")
+    assert len(rows) == 5
+    found = validation.summary.overhead
+    assert {row["n"] for row in rows} == {found.n}
+    same = next(row for row in _folds()["rows"] if row["judged_on"] == "overhead")
+    assert same["fitted_on"] == "the same starts"
+    for name, expected in (
+        ("median", found.median_relative_error),
+        ("p90", found.p90_relative_error),
+        ("in_range", found.interval_coverage),
+        ("p90_of_card", found.p90_share_of_card),
+        ("optimistic", found.optimistic_over_5_percent),
+    ):
+        assert same[name] == pytest.approx(expected, abs=1e-4)
+    assert all(0.88 <= row["in_range"] <= 0.96 for row in rows)
+
+
+def test_every_miss_of_a_held_out_start_has_its_cause() -> None:
+    far = _folds()["far_off"]
+    assert len(far) >= 10
+    for each in far:
+        assert each["of_card"][1] > 0.05
+        assert "public-file" not in each["source"]
+        assert len(cause_of(each["known_by"], each["check"])) > 100
+
+
 def test_the_folds_are_those_of_the_calibration_in_force() -> None:
     """Whoever fits again has to cross-validate again."""
     assert _folds()["calibration"] == fingerprint()
@@ -208,4 +237,5 @@ def test_one_partition_comes_out_as_written_down(shared: Path) -> None:
     assert len(samples) == _folds()["starts"]
     title = "other folds, partition 2"
     written = [row for row in _folds()["rows"] if row["fitted_on"] == title]
-    assert fit_runtime.partition_rows(samples, 2) == written
+    found = fit_runtime.cross_validate(samples, 2)
+    assert fit_runtime.partition_rows(found, 2) == written

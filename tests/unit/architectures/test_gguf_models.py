@@ -141,6 +141,18 @@ def test_heads_that_differ_and_layers_without() -> None:
     assert heads == [8, 8, 0, 4, 1, 2]
 
 
+def test_weights_of_heads_that_differ_are_not_cut() -> None:
+    """No number of heads is that of all: each rank keeps these matrices whole."""
+    kinds: Kinds = {
+        f"blk.{layer}.attn_{kind}.weight": ("f32", [heads * 64, 512])
+        for layer, heads in enumerate((8, 4, 1, 2, 1, 1))
+        for kind in "kv"
+    }
+    model = read(of("deci", attention__head_count_kv=(8, 4, 1, 2, 1, 1)), kinds)
+    assert {weight.sharding for weight in model.weights} == {"replicated"}
+    assert sum(stored_bytes(model.weights, PLAIN["float16"]).values()) == 2 * 17 * 64 * 512 * 4
+
+
 def test_shared_caches_and_smaller_local_heads() -> None:
     config = of(
         "gemma4",
@@ -275,6 +287,7 @@ def test_a_file_without_tensors_says_so() -> None:
     [
         ({"general.architecture": "rwkv7"}, "'rwkv7'"),
         ({"general.architecture": "clip"}, "projector"),
+        ({"general.architecture": "llama", "general.type": "adapter"}, "an adapter"),
     ],
 )
 def test_architectures_that_are_not_modelled(config: Config, said: str) -> None:
@@ -309,6 +322,17 @@ def test_metadata_that_makes_no_sense(config: Config) -> None:
         read(config)
 
 
+def test_sharing_needs_a_layer_that_does_not() -> None:
+    for shared in (6, 400):
+        with pytest.raises(InputError, match=f"{shared} of 6 layers read the cache of another"):
+            read(of("gemma4", attention__shared_kv_layers=shared))
+
+
+EVERY_LAYER: Kinds = {
+    f"blk.{layer}.{name}.weight": ("f16", [96, 64])
+    for layer in range(6)
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_down", "ffn_up_exps", "ssm_in")
+}
 values = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**63), 2**64), st.floats(), st.text(max_size=8),
     st.lists(st.integers(0, 2**33), max_size=8).map(tuple), st.just({"length": 2**40}),
@@ -323,10 +347,12 @@ values = st.one_of(
            "attention__key_length_mla", "attention__kv_lora_rank", "ssm__conv_kernel",
            "ssm__inner_size", "ssm__state_size", "feed_forward_length", "expert_used_count",
            "rope__scaling__type", "nextn_predict_layers", "full_attention_interval",
-       ]), values))  # fmt: skip
-def test_strange_metadata_is_read_or_refused(architecture: str, changes: Config) -> None:
+       ]), values), st.sampled_from([None, EVERY_LAYER]))  # fmt: skip
+def test_strange_metadata_is_read_or_refused(
+    architecture: str, changes: Config, kinds: Kinds | None
+) -> None:
     try:
-        spec = read(of(architecture, **changes))
+        spec = read(of(architecture, **changes), kinds)
     except KvplanError:
         return
     assert all(

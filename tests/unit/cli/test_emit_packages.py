@@ -12,6 +12,7 @@ import yaml
 from small_models import SMALL
 
 from kvplan.cli.main import run
+from kvplan.engines.docker import HOME
 
 MODEL = "Qwen/Qwen3-8B"
 HOSTILE = """it's $(touch pwned) `touch pwned` "q" ; touch pwned"""
@@ -47,7 +48,7 @@ def as_run(text: str, folder: Path) -> list[list[str]]:
     done = subprocess.run(
         ["sh", "-eu", "-c", text],
         cwd=folder,
-        env={"PATH": path, "HOME": "/home/me", "PWD": str(folder)},
+        env={"PATH": path, "HOME": "/home", "PWD": str(folder)},
         capture_output=True,
         encoding="utf-8",
         check=True,
@@ -56,7 +57,8 @@ def as_run(text: str, folder: Path) -> list[list[str]]:
 
 
 EVERYWHERE = ["--host", "0.0.0.0"]  # noqa: S104 - inside a container
-HUB = ["--ipc=host", "-v", "/home/me/.cache/huggingface:/root/.cache/huggingface", "-e", "HF_TOKEN"]
+CACHE = ".cache/huggingface"
+HUB = ["--ipc=host", "-v", f"/home/{CACHE}:{HOME}/{CACHE}", "-e", "HF_TOKEN"]
 
 
 @pytest.mark.parametrize(
@@ -108,9 +110,9 @@ def test_ollama_makes_its_model_inside(folder: Path, capsys: pytest.CaptureFixtu
     server, copy, create, start = as_run(text, folder)
     assert "OLLAMA_KV_CACHE_TYPE=q8_0" in server
     assert server[-1] == "ollama/ollama:0.33.0"
-    assert copy == ["cp", "Modelfile", "ollama:/root/Modelfile"]
+    assert copy == ["cp", "Modelfile", f"ollama:{HOME}/Modelfile"]
     name = "qwen3-8b-q4_k_m"
-    assert create == ["exec", "ollama", "ollama", "create", name, "-f", "/root/Modelfile"]
+    assert create == ["exec", "ollama", "ollama", "create", name, "-f", f"{HOME}/Modelfile"]
     assert start == ["exec", "-it", "ollama", "ollama", "run", name]
     lines = (folder / "Modelfile").read_text(encoding="utf-8").splitlines()
     assert lines == ["FROM /models/Qwen3-8B-Q4_K_M.gguf", "PARAMETER num_ctx 8192"]

@@ -17,7 +17,7 @@ from kvplan.cli.fit_words import parse_budget, parse_efficiency, parse_slo
 from kvplan.cli.main import run
 from kvplan.errors import UsageError
 from kvplan.fit_prices import PriceList
-from kvplan.fit_result import Why
+from kvplan.fit_result import FitResult, Why, has_catch
 from kvplan.reports.fit_csv import COLUMNS
 from kvplan.sources.prices import read_prices
 
@@ -36,7 +36,8 @@ def printed(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[i
 def test_something_holds_it(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = printed(capsys, (*FEW, "--instances", "aws"))
     assert (code, err) == (0, "")
-    assert out.startswith("Cheapest: ")
+    assert out.startswith("Recommended: ")
+    assert "with weights and cache as they are. Cheapest: " in " ".join(out.split())
     assert "Prices of 2026-07-20, us-east-1" in out
     assert "kvplan size Qwen/Qwen3-8B --gpu " in out
 
@@ -57,7 +58,7 @@ def test_all_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_prices_gpus_decide(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = printed(capsys, FEW)
     assert code == 0
-    assert out.startswith("Fewest GPUs: ")
+    assert " Fewest GPUs: " in " ".join(out.split())
     assert "Price/h" not in out
 
 
@@ -84,13 +85,34 @@ def test_the_command_it_prints_gives_the_plan_it_promises(
     assert json.loads(out)["capacity"]["requests"] == found["plans"][0]["held"]
 
 
+def test_the_recommended_plan_has_no_catch(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*ASKED, "--gpus", "L4", "--instances", "aws")
+    _, out, _ = printed(capsys, (*words, "--format", "json"))
+    found = FitResult.model_validate_json(out)
+    best, recommended = found.best, found.recommended
+    assert best is not None
+    assert recommended is not None
+    assert (best.changed, best.machines) == ((True, True), 4)
+    assert (recommended.changed, recommended.machines) == ((False, False), 1)
+    assert not recommended.crawls
+    cheaper = found.plans[: recommended.rank - 1]
+    assert all(has_catch(plan, found.searched) for plan in cheaper)
+    _, text, _ = printed(capsys, words)
+    plain, _, other = text.partition("which costs accuracy")
+    assert "KV fp8" not in plain.partition("With weights and cache as they are\n")[2]
+    assert "weights auto, KV auto" not in other.partition("Remarks")[0]
+    # Formats that alone were asked for are no catch.
+    _, text, _ = printed(capsys, (*words, "--weights", "awq", "--kv-dtype", "fp8", "--pp", "1"))
+    assert text.startswith("Cheapest: ")
+
+
 def test_csv_has_a_row_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = printed(capsys, (*FEW, "--instances", "aws", "--format", "csv"))
     rows = list(csv.DictReader(StringIO(out)))
     assert code == 0
     assert tuple(rows[0]) == COLUMNS
     assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, len(rows) + 1)]
-    assert err.startswith("Cheapest: ")
+    assert err.startswith("Recommended: ")
 
 
 def test_markdown_is_a_table_and_a_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,6 +144,7 @@ def test_traffic_is_a_load_too(capsys: pytest.CaptureFixture[str]) -> None:
         ("--budget", "cheap"),
         ("--budget", "0/h"),
         ("--slo", "tpot=fast"),
+        ("--slo", "tpot=50"),
         ("--slo", "latency=1s"),
         ("--slo", "tpot=1s,tpot=2s"),
         ("--efficiency", "bandwidth=2"),

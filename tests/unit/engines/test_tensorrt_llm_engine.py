@@ -314,6 +314,31 @@ def test_lines_sum_to_the_device(model: Any, gib: float, arguments: dict[str, An
         assert entry.low <= entry.bytes <= entry.high
 
 
+def test_what_the_run_gave_back_counts_at_both_ends() -> None:
+    """Repeated heads: the estimate counts half a token, and what is free then is the limit."""
+    plan = planned(tp=16, engine_options={"max_num_tokens": 131_072})
+    assert plan.capacity is not None
+    low, high = plan.capacity.tokens_low, plan.capacity.tokens_high
+    assert low is not None
+    assert high is not None
+    assert low < plan.capacity.tokens < high
+
+
+@given(MODELS, st.integers(1, 2**34), ARGUMENTS)
+def test_lines_of_a_given_budget(model: Any, given: int, arguments: dict[str, Any]) -> None:
+    """A block that is rounded up lies beyond it."""
+    plan = planned(model, kv_budget=given, advice=False, **arguments)
+    assert all(entry.bytes >= 0 for entry in plan.ledger)
+    assert total(plan.ledger) == max(given, line(plan, "kv_cache"))
+
+
+def test_gguf_files_are_refused() -> None:
+    plan = planned("llama-3.1-8b", weights="gguf:Q4_K_M")
+    assert plan.verdict == "refused"
+    assert plan.reasons[0].code == "not_modelled"
+    assert "GGUF" in plan.reasons[0].message
+
+
 @given(MODELS, st.floats(1, 300), st.floats(0, 100), ARGUMENTS, st.integers(0, 10**5))
 def test_laws(model: Any, gib: float, more: float, arguments: dict[str, Any], longer: int) -> None:
     # It follows the context otherwise, and with it the windows.

@@ -7,6 +7,7 @@ import re
 from typing import get_args
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 from markdown_it import MarkdownIt
@@ -52,7 +53,10 @@ def test_json_has_the_exit_code_and_reads_back() -> None:
 def test_junit_is_read_back_by_a_parser_of_junit() -> None:
     suites = JUnitXml.fromstring(render_check(EVERYTHING, "junit").encode())
     cases = [case for suite in suites for case in suite]
-    assert (suites.tests, suites.failures, suites.errors) == (len(cases), 4, 2)
+    assert (sum(suite.failures for suite in suites), sum(suite.errors for suite in suites)) == (
+        4,
+        2,
+    )
     endings = {f"{case.classname}: {case.name}": case.result for case in cases}
     failed = endings["deploy/chat.yaml.search[tp=2, gpu=L4]: requests >= 50"]
     assert isinstance(failed[0], Failure)
@@ -63,22 +67,42 @@ def test_junit_is_read_back_by_a_parser_of_junit() -> None:
     assert endings["deploy/chat.yaml.chat: verdict == fits"] == []
 
 
-# What jenkinsci/xunit-plugin's junit-10.xsd and the older jenkins-junit.xsd both allow.
-ALLOWED = {
-    "testsuites": {"name", "tests", "failures", "errors"},
-    "testsuite": {"name", "tests", "failures", "errors", "skipped"},
+# What Ant's schema (windyroad/JUnit-Schema) wants; Jenkins' junit-10.xsd allows all of it.
+WANTED = {
+    "testsuites": set(),
+    "testsuite": {
+        *("name", "package", "id", "timestamp", "hostname", "time"),
+        *("tests", "failures", "errors", "skipped"),
+    },
+    "properties": set(),
     "testcase": {"name", "classname", "time"},
     "failure": {"message", "type"},
     "error": {"message", "type"},
     "skipped": set(),
     "system-out": set(),
+    "system-err": set(),
 }
 
 
-def test_junit_uses_only_what_its_schemas_allow() -> None:
-    for node in ET.fromstring(render_check(EVERYTHING, "junit")).iter():  # noqa: S314
-        assert set(node.attrib) <= ALLOWED[node.tag]
-        assert len(node) <= 1 or node.tag.startswith("testsuite")
+def test_junit_is_what_both_of_its_schemas_want() -> None:
+    root = ET.fromstring(render_check(EVERYTHING, "junit"))  # noqa: S314 - our own
+    for node in root.iter():
+        assert set(node.attrib) == WANTED[node.tag]
+    for number, suite in enumerate(root):
+        tags = [node.tag for node in suite]
+        cases = ["testcase"] * (len(tags) - 3)
+        assert tags == ["properties", *cases, "system-out", "system-err"]
+        assert suite.get("id") == str(number)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp", ""))
+        assert suite.get("tests") == str(len(cases))
+        for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert suite.get(plural) == str(sum(1 for _ in suite.iter(tag)))
+        assert all(len(case) <= 1 for case in suite.iter("testcase"))
+
+
+def test_junit_states_the_time_that_it_is_given() -> None:
+    text = render_check(EVERYTHING, "junit", when="2026-11-29T12:00:00")
+    assert text.count('timestamp="2026-11-29T12:00:00"') == text.count("<testsuite ")
 
 
 def _unescaped(text: str) -> str:
@@ -149,6 +173,108 @@ def test_sarif_has_a_rule_and_a_region_for_every_result() -> None:
     where = ignored["locations"][0]["physicalLocation"]
     assert where["artifactLocation"]["uri"] == "deploy/base%2C%20old.yaml"
     assert where["region"] == {"startLine": 3, "startColumn": 3}
+
+
+def _object(required: dict[str, object], **optional: object) -> dict[str, object]:
+    """An object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_WORDS = {"type": "string", "minLength": 1}
+_MESSAGE = _object({"text": _WORDS})
+_COUNT = {"type": "integer", "minimum": 1}
+_REGION = _object({"startLine": _COUNT, "startColumn": _COUNT})
+# The parts of SARIF 2.1.0 that are written, each as narrow as it is written.
+SARIF = _object(
+    {
+        "$schema": {"type": "string", "format": "uri"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "minItems": 1,
+            "items": _object(
+                {
+                    "tool": _object(
+                        {
+                            "driver": _object(
+                                {
+                                    "name": _WORDS,
+                                    "version": _WORDS,
+                                    "rules": {
+                                        "type": "array",
+                                        "uniqueItems": True,
+                                        "items": _object(
+                                            {
+                                                "id": _WORDS,
+                                                "name": _WORDS,
+                                                "shortDescription": _MESSAGE,
+                                                "help": _MESSAGE,
+                                            }
+                                        ),
+                                    },
+                                }
+                            )
+                        }
+                    ),
+                    "results": {
+                        "type": "array",
+                        "items": _object(
+                            {
+                                "ruleId": _WORDS,
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "message": _MESSAGE,
+                                "locations": {
+                                    "type": "array",
+                                    "minItems": 1,
+                                    "items": _object(
+                                        {
+                                            "physicalLocation": _object(
+                                                {
+                                                    "artifactLocation": _object(
+                                                        {
+                                                            "uri": {
+                                                                "type": "string",
+                                                                "format": "uri-reference",
+                                                            }
+                                                        }
+                                                    ),
+                                                    "region": _REGION,
+                                                }
+                                            )
+                                        }
+                                    ),
+                                },
+                            },
+                            suppressions={
+                                "type": "array",
+                                "items": _object(
+                                    {
+                                        "kind": {"enum": ["inSource", "external"]},
+                                        "justification": _WORDS,
+                                    }
+                                ),
+                            },
+                        ),
+                    },
+                }
+            ),
+        },
+    }
+)
+
+
+@pytest.mark.parametrize("result", [EVERYTHING, ALL_PASSED, many(30)])
+def test_sarif_is_what_its_specification_allows(result: CheckResult) -> None:
+    data = json.loads(render_check(result, "sarif"))
+    jsonschema.validate(data, SARIF)
+    data["runs"][0]["results"].append({"ruleId": "x"})
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, SARIF)
 
 
 def test_all_passed_is_quiet() -> None:

@@ -124,6 +124,17 @@ def test_worst_first() -> None:
     assert "exact" not in misses
 
 
+def test_where_more_are_off_than_are_shown_the_title_says_how_many() -> None:
+    records = tuple(_named(f"off{n:02}", end_to_end=_kv(55.0 + n, 50.0)) for n in range(12))
+    text = validation_text(
+        Validation(records=records, summary=summarise(records)), width=120, color=False
+    )
+    assert "Cache from flags alone, GiB: the worst 10 of 12 " in text
+    assert "off11" in text.partition("worst 10 of 12")[2]
+    assert "off01" not in text.partition("worst 10 of 12")[2]
+    assert "the worst" not in validation_text(made(), width=120, color=False)
+
+
 @pytest.mark.parametrize("width", [80, 120, 140])
 def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> None:
     text = validation_text(made(), width=width, color=False)

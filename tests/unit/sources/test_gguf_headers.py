@@ -99,11 +99,14 @@ def whole(*pairs: bytes) -> bytes:
     return start(len(LLAMA_TENSORS), len(pairs)) + b"".join(pairs) + tensors
 
 
-@pytest.mark.parametrize("count", [262_144, 2_000_000])
-def test_a_vocabulary_costs_neither_time_nor_memory(file: Path, count: int) -> None:
-    """The goal is 50 ms and 50 MB however many tokens there are."""
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("count", [262_144, 3_000_000])
+def test_a_vocabulary_costs_neither_time_nor_memory(file: Path, count: int, last: bool) -> None:  # noqa: FBT001
+    """The goal is 50 ms and 50 MB however many tokens there are, and merges as many."""
+    merges = vocabulary(count).replace(b"tokens", b"merges")
     after = text("tokenizer.ggml.eos_token_id") + typed(7)
-    file.write_bytes(whole(text("general.architecture") + typed("llama"), vocabulary(count), after))
+    pairs = (vocabulary(count), after, merges) if last else (vocabulary(count), merges, after)
+    file.write_bytes(whole(text("general.architecture") + typed("llama"), *pairs))
     tracemalloc.start()
     assert read_header(file).metadata["tokenizer.ggml.eos_token_id"] == 7
     _, peak = tracemalloc.get_traced_memory()
@@ -339,6 +342,24 @@ def test_parts_that_do_not_belong_together(tmp_path: Path) -> None:
     endless.touch()
     with pytest.raises(InputError, match="99999 parts"):
         read_path(endless)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"split.no": 0}, "named part 2, and states that it is part 1"),
+        ({"split.no": "one"}, "named part 2, and states that it is part 'one'"),
+        ({"split.no": 1}, "5 tensors by its first file, and 2 in all"),
+    ],
+)
+def test_parts_that_state_something_else(
+    tmp_path: Path, stated: dict[str, Any], said: str
+) -> None:
+    for part, more in ((1, {"split.no": 0, "split.tensors.count": 5}), (2, stated)):
+        path = tmp_path / f"m-{part:05d}-of-00002.gguf"
+        path.write_bytes(header({"split.count": 2} | more, {f"t{part}": ("f32", [8])}))
+    with pytest.raises(InputError, match=said):
+        read_path(tmp_path / "m-00001-of-00002.gguf")
 
 
 def test_real_metadata(shared: Path) -> None:

@@ -164,12 +164,13 @@ def key_of(plan: FitPlan) -> Key:
     )  # fmt: skip
 
 
-def figures(plan: FitPlan) -> tuple[float, float, float, float]:
-    """Price, GPUs, requests and time, each the smaller the better."""
+def figures(plan: FitPlan) -> tuple[float, ...]:
+    """Price, GPUs, requests, time, machines a replica and changed formats: the less the better."""
     assert plan.speed is not None
     price = math.inf if plan.per_hour is None else plan.per_hour
     gpus = plan.bought.gpus if plan.bought else plan.gpus
-    return price, gpus, -plan.held, plan.speed.tpot_s
+    changed = (plan.weights != "auto", plan.kv_dtype != "auto")
+    return price, gpus, -plan.held, plan.speed.tpot_s, plan.machines, *changed
 
 
 def no_worse(one: FitPlan, other: FitPlan) -> bool:
