@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,7 +29,7 @@ EXIT_CODES: dict[Outcome, int] = {
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
     )
 
@@ -144,7 +147,15 @@ class ScenarioResult(_Part):
 
 
 class CheckResult(_Part):
-    """Everything that was checked, worst first."""
+    """Everything that was checked.
+
+    Attributes:
+        scenarios: Each with its assertions and findings, the worst first.
+
+    Example:
+        >>> CheckResult(scenarios=()).exit_code  # nothing was checked: no all-clear
+        2
+    """
 
     schema_: Literal["kvplan.check/1"] = Field("kvplan.check/1", alias="schema")
     kvplan_version: str = __version__
@@ -168,3 +179,17 @@ def worst_first(results: tuple[ScenarioResult, ...]) -> tuple[ScenarioResult, ..
         return -result.exit_code, -open_findings
 
     return tuple(sorted(results, key=rank))
+
+
+def shared_names(*sides: Iterable[str]) -> frozenset[str]:
+    """Names that several scenarios of a side have, so that their files tell them apart."""
+    return frozenset(
+        name for side in sides for name, count in Counter(side).items() if count > 1
+    )
+
+
+def scenario_key(result: ScenarioResult, shared: frozenset[str]) -> str:
+    """A scenario's name, behind its file's where others are called the same."""
+    if result.name not in shared:
+        return result.name
+    return f"{PurePath(result.place.file).as_posix()}: {result.name}"

@@ -5,7 +5,7 @@ The JSON form (`kvplan.engines/1`) is this, dumped.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +14,7 @@ from kvplan.plan import Parallelism, Plan, Verdict, Workload
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class Spent(_Part):
@@ -74,6 +74,14 @@ class EngineComparison(_Part):
     Attributes:
         best: The engine that holds most requests (then most tokens), or None if none holds any.
         engines: In the order in which they were asked.
+
+    Example:
+        >>> from kvplan import compare
+        >>> both = compare(
+        ...     "Qwen/Qwen3-8B", "H100", engines=["vllm", "sglang"], context=8192, offline=True
+        ... )
+        >>> [one.engine for one in both.engines], both.best in ("vllm", "sglang")
+        (['vllm', 'sglang'], True)
     """
 
     schema_: Literal["kvplan.engines/1"] = Field("kvplan.engines/1", alias="schema")
@@ -85,6 +93,6 @@ class EngineComparison(_Part):
     best: str | None
     engines: tuple[Compared, ...]
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
     )

@@ -33,6 +33,10 @@ class KvplanError(Exception):
         message: What was wrong, as a sentence.
         hint: What the reader can do about it.
         location: Where it was, as ``file``, ``file:line`` or ``file:line:column``.
+
+    Example:
+        >>> str(KvplanError("There is no such key.", hint="Try tp.", location="a.yaml:3"))
+        'a.yaml:3: There is no such key.'
     """
 
     slug: ClassVar[str] = "error"

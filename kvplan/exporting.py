@@ -14,10 +14,11 @@ from kvplan.hardware import GpuSpec
 from kvplan.host_profile import HostProfile
 from kvplan.models.spec import ModelSpec
 from kvplan.plan import Advice, Plan
-from kvplan.plan_book import Alternative, Economics, PlanBook, Rung
+from kvplan.plan_book import Alternative, Economics, PlanBook, RealTraffic, Rung
 from kvplan.planning import request_rule
 from kvplan.planning.request_rule import Asked as Askable
 from kvplan.planning.size import resolve_context
+from kvplan.planning.traffic.answer import Question, answer_with_curve
 from kvplan.sources.gpus import find_gpus
 
 # Of a plan's advice: more than these in a table are not compared any more.
@@ -54,6 +55,7 @@ def book_of(
     host: HostProfile | None = None,
     *,
     price: Price | None = None,
+    traffic: Question | None = None,
     offline: bool = False,
 ) -> PlanBook:
     """Plans a configuration and works out what a reader can change of it.
@@ -63,6 +65,7 @@ def book_of(
         asked: Its other arguments, checked (`kvplan.asked.asked_of`).
         host: What was measured on the machine that is planned for.
         price: Of a GPU; the reader can fill it in.
+        traffic: Real traffic that the plan is held against.
         offline: Use bundled specs and the local cache only.
 
     Raises:
@@ -87,7 +90,16 @@ def book_of(
         economics=economics,
         unit_replicas=plan.parallelism.dp if bound else 1,
         shares_experts=bound,
+        traffic=None if traffic is None else _traffic(askable, longest, traffic),
     )
+
+
+def _traffic(asked: Askable, longest: int, traffic: Question) -> RealTraffic:
+    setup = asked.setup
+    context = resolve_context(setup.model, setup.context)
+    prepared = asked.engine.prepare(setup)
+    plan, curve = answer_with_curve(prepared, setup, min(context, longest), traffic)
+    return RealTraffic(plan, curve)
 
 
 def _shares_experts(asked: Askable) -> bool:
@@ -135,7 +147,8 @@ def _alternatives(
             other, _ = api.planned(spec, changed, host, offline=offline, advice=False)
         except KvplanError:
             continue
-        yield Alternative(advice.action, advice.cost, other)
+        gained = 0 if advice.change else advice.gain.requests
+        yield Alternative(advice.action, advice.cost, other, gained)
 
 
 _SIZES = frozenset({"tp", "pp", "dp", "dcp"})

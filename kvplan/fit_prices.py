@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,7 +29,7 @@ class Offer(BaseModel):
         source: Where shape and price were found.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: Text
     gpu: Text
@@ -54,7 +54,7 @@ class MachinePrice(BaseModel):
         gpu, gpus: Of a machine that is not bundled, or where yours differs.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: Text
     per_hour: Money
@@ -74,7 +74,9 @@ class PriceList(BaseModel):
         hours_per_month: Hours that a month is charged for.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True
+    )
 
     schema_: Literal["kvplan.prices/1"] = Field(alias="schema")
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,7 +24,7 @@ Why = Literal[
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class SpeedBounds(_Part):
@@ -79,8 +79,11 @@ class FitPlan(_Part):
         headroom: Those beyond the asked ones, as a share of these.
         bought: What is paid for; None: no machine and no price were named.
         speed: None where the GPU's speed is not known.
-        frontier: No other is as good in price, GPUs, headroom and time a token, and better in one.
-        remarks: What a buyer has to know: it crawls, it only just fits.
+        machines: Machines that one replica's pipeline stages lie on.
+        crawls: Its bounds are slower than this tool's own line (`kvplan.planning.fit.search`).
+        frontier: No other is as good in price, GPUs, headroom, time a token, machines a replica
+            and formats as they are, and better in one.
+        remarks: What a buyer has to know, in words.
     """
 
     rank: int = 0
@@ -97,6 +100,8 @@ class FitPlan(_Part):
     headroom: float
     bought: Bought | None = None
     speed: SpeedBounds | None = None
+    machines: int = 1
+    crawls: bool = False
     frontier: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -104,6 +109,11 @@ class FitPlan(_Part):
     def per_hour(self) -> float | None:
         """Price for an hour, where it is known."""
         return self.bought.per_hour if self.bought else None
+
+    @property
+    def changed(self) -> tuple[bool, bool]:
+        """Whether weights, and whether the cache, are in another format than they come in."""
+        return self.weights != "auto", self.kv_dtype != "auto"
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -208,6 +218,12 @@ class FitResult(_Part):
         groups: The same by reason.
         bandwidth_share, flops_share: What the bounds take of a GPU's peak.
         assumed: What was taken for granted, as sentences.
+
+    Example:
+        >>> from kvplan import fit
+        >>> found = fit("Qwen/Qwen3-8B", context=8192, concurrency=8, gpus="L4", offline=True)
+        >>> found.best.gpus == min(plan.gpus for plan in found.plans)
+        True
     """
 
     schema_: Literal["kvplan.fit/1"] = Field(default="kvplan.fit/1", alias="schema")
@@ -223,23 +239,65 @@ class FitResult(_Part):
     hours_per_month: float = HOURS_PER_MONTH
     assumed: tuple[str, ...] = ()
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
     )
 
     @property
     def best(self) -> FitPlan | None:
-        """The first plan, or None: nothing holds it."""
+        """The first plan, the cheapest, or None: nothing holds it."""
         return self.plans[0] if self.plans else None
 
     @property
+    def recommended(self) -> FitPlan | None:
+        """The cheapest plan without a catch; None: nothing holds it.
+
+        Catches are another format of weights or cache than the model's own (it costs accuracy; a
+        format that was the only one asked for is none), a bound that crawls, and a replica over
+        several machines, whose network is not modelled. Where all plans have one, the last of
+        these is put up with first, then the other format, then crawling.
+        """
+        for catches in (has_catch, _slow_or_changed, _slow_or_apart, _slow, _none):
+            for plan in self.plans:
+                if not catches(plan, self.searched):
+                    return plan
+        return None
+
+    @property
     def frontier(self) -> tuple[FitPlan, ...]:
-        """Plans that none beats in price, GPUs, headroom and time a token at once."""
+        """Plans that none beats in everything at once; see `FitPlan.frontier`."""
         return tuple(plan for plan in self.plans if plan.frontier)
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat mapping a plan, for tables and data frames."""
         return [_row(plan, self.hours_per_month) for plan in self.plans]
+
+
+def is_changed(plan: FitPlan, searched: Searched) -> bool:
+    """Whether it has another format than the model's own, where that was searched too."""
+    weights, kv = plan.changed
+    return (weights and "auto" in searched.weights) or (kv and "auto" in searched.kv_dtypes)
+
+
+def _slow(plan: FitPlan, searched: Searched) -> bool:  # noqa: ARG001 - one of five alike
+    return plan.crawls
+
+
+def _slow_or_apart(plan: FitPlan, searched: Searched) -> bool:  # noqa: ARG001 - one of five alike
+    return plan.crawls or plan.machines > 1
+
+
+def _slow_or_changed(plan: FitPlan, searched: Searched) -> bool:
+    return plan.crawls or is_changed(plan, searched)
+
+
+def has_catch(plan: FitPlan, searched: Searched) -> bool:
+    """Whether it crawls, spreads a replica over machines, or changes a format."""
+    return plan.crawls or plan.machines > 1 or is_changed(plan, searched)
+
+
+def _none(plan: FitPlan, searched: Searched) -> bool:  # noqa: ARG001 - one of five alike
+    return False
 
 
 def _row(plan: FitPlan, hours_per_month: float) -> dict[str, Any]:
@@ -264,6 +322,7 @@ def _row(plan: FitPlan, hours_per_month: float) -> dict[str, Any]:
         "headroom": plan.headroom,
         "instance": bought.name if bought else None,
         "instances": bought.count if bought else None,
+        "machines_a_replica": plan.machines,
         "per_hour": per_hour,
         "per_month": None if per_hour is None else per_hour * hours_per_month,
         "currency": bought.currency if bought else None,
@@ -271,5 +330,6 @@ def _row(plan: FitPlan, hours_per_month: float) -> dict[str, Any]:
         "tpot_bound_s": speed.tpot_s if speed else None,
         "ttft_bound_s": speed.ttft_s if speed else None,
         "tokens_per_s_bound": speed.tokens_per_s if speed else None,
+        "crawls": plan.crawls,
         "remarks": "; ".join(plan.remarks),
     }

@@ -104,7 +104,7 @@ def fit(  # noqa: PLR0913 - one keyword for each thing that may be asked or limi
     bandwidth_share: float | None = None,
     flops_share: float | None = None,
     offline: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> FitResult:
     """Searches for the configurations that hold a load, the cheapest first.
 
@@ -133,7 +133,7 @@ def fit(  # noqa: PLR0913 - one keyword for each thing that may be asked or limi
         bandwidth_share: What the bounds take of a GPU's bandwidth; None: 0.8.
         flops_share: Of its arithmetic; None: 0.5.
         offline: Use bundled specs and the local cache only.
-        progress: Told after each device how many are done.
+        progress: Told how many devices are done, and of how many.
 
     Raises:
         KvplanError: a bad argument, facts that can't be had, unreadable input, or a model that

@@ -128,8 +128,8 @@ class Formula:
 
     def __init__(self, text: str) -> None:
         tree = _parse(text)
-        self.text = text
-        self.names = tuple(dict.fromkeys(_walk(tree, 0, text)))
+        self.text: str = text
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(_walk(tree, 0, text)))
         exact = ast.fix_missing_locations(_ExactDivision().visit(tree))
         self._code: CodeType = compile(exact, "<formula>", "eval")
 

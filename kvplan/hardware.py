@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -36,7 +36,7 @@ class Fact(BaseModel):
         note: What the figure depends on.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     value: Number
     source: Text
@@ -59,7 +59,7 @@ class MigProfile(BaseModel):
         instances: How many of them the GPU holds at most.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     profile: Text
     memory_gib: Number
@@ -90,9 +90,22 @@ class GpuSpec(BaseModel):
         shared_memory: The memory is the host's own (Apple, GB10, Jetson).
         in_use: Of a device that was read on this machine: bytes that other programs hold on each
             of its like, in the order in which engines take them.
+
+    Example:
+        >>> half = GpuSpec(
+        ...     id="Half-16GB",
+        ...     name="Half a card",
+        ...     vendor="nvidia",
+        ...     architecture="Ada",
+        ...     compute_capability="8.9",
+        ...     compute_capability_source="its data sheet",
+        ...     torch_total_gib={"value": 15.7, "source": "measured"},
+        ... )
+        >>> half.sm
+        (8, 9)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     id: Text
     name: Text
@@ -138,7 +151,7 @@ class GpuSpec(BaseModel):
 class DeviceMemory(BaseModel):
     """Total memory of one device as an engine sees it, in bytes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     total: int
     low: int
@@ -156,7 +169,7 @@ class MigInstance(BaseModel):
         used_bytes: What is in use of it, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     index: int
     name: str
@@ -180,7 +193,7 @@ class DetectedGpu(BaseModel):
         spec_id: The bundled spec of that name and memory.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     index: int
     name: str

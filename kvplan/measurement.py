@@ -6,7 +6,7 @@ readers write. A key that kvplan does not know is kept beside them and ignored.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +30,7 @@ class Measurement(BaseModel):
         outcome: ``started``, or the reason why not.
     """
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, strict=True, extra="allow", allow_inf_nan=False, protected_namespaces=()
     )
 
@@ -87,7 +87,9 @@ class LiveLoad(BaseModel):
         prefix_hit_rate: Share of looked-up tokens that were found in the cache, since the start.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False
+    )
 
     usage: float | None = None
     used_blocks: int | None = None

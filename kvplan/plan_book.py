@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvplan.plan import Plan
+from kvplan.traffic_plan import TrafficPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +141,56 @@ class Alternative:
     Attributes:
         action: The change in words.
         cost: What is paid for it beside money.
+        gained: Requests that it gains although the plan stays the same, as a shared prefix does.
     """
 
     action: str
     cost: str
     plan: Plan
+    gained: int = 0
+
+    @property
+    def requests(self) -> int:
+        """Whole requests that are held with it."""
+        return self.gained + (self.plan.capacity.requests if self.plan.capacity else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RiskPoint:
+    """How likely so many requests hold more than there is.
+
+    Attributes:
+        requests: At once, over the deployment; on average where they come at random.
+        least, most: The risk with the largest and the smallest pool there may be; None: not known.
+    """
+
+    requests: float
+    risk: float
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RealTraffic:
+    """Real traffic against the plan.
+
+    Attributes:
+        curve: Risk by requests at once, from next to nothing to nearly one.
+    """
+
+    plan: TrafficPlan
+    curve: tuple[RiskPoint, ...]
+
+    @property
+    def most_a_replica(self) -> float | None:
+        """Requests at once on average that a replica holds at the chosen risk.
+
+        None where nothing arrives at random: more replicas are then no multiple of one.
+        """
+        load = self.plan.load
+        if load is None or load.most_rate_per_s is None:
+            return None
+        return load.most_rate_per_s * load.life_s / load.replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +205,7 @@ class PlanBook:
         unit_replicas: Replicas that can only be bought together: all of them where they share the
             weights of their experts, else 1.
         shares_experts: Whether more replicas in one deployment would each hold more.
+        traffic: Real traffic, where it was given.
     """
 
     plan: Plan
@@ -169,6 +216,7 @@ class PlanBook:
     economics: Economics
     unit_replicas: int = 1
     shares_experts: bool = False
+    traffic: RealTraffic | None = None
 
     @property
     def unit_gpus(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class Spread(_Part):
@@ -207,6 +207,13 @@ class Simulation(_Part):
         curve: Hit rate by capacity of an endless trace of these prompts; empty where not asked.
         assumed: What was filled in, in words.
         seed: That of the workload, or None where it has none.
+
+    Example:
+        >>> from kvplan import Workload, simulate
+        >>> chat = Workload("1k/50", rate_per_s=2.0, requests=10)
+        >>> found = simulate("Qwen/Qwen3-8B", "L4", chat, context=4096, offline=True)
+        >>> found.status, found.requests.finished
+        ('finished', 10)
     """
 
     schema_: Literal["kvplan.simulation/1"] = Field(default="kvplan.simulation/1", alias="schema")
@@ -231,4 +238,6 @@ class Simulation(_Part):
     curve: tuple[CurvePoint, ...] = ()
     assumed: tuple[str, ...] = ()
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
+    )

@@ -77,6 +77,12 @@ class Sweep:
         cells: What was worked out.
         cell_of: For each point, its place in ``cells``.
         verdicts: For each point, its place in `VERDICTS`, or `NOT_REACHED`.
+
+    Example:
+        >>> from kvplan import sweep
+        >>> found = sweep("Qwen/Qwen3-8B", "L4", vary={"context": "4k..16k*2"}, offline=True)
+        >>> len(found.rows()), found.count("fits")
+        (3, 3)
     """
 
     inputs: tuple[tuple[str, Any], ...]

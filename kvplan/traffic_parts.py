@@ -5,13 +5,15 @@ Bytes and seconds of a transfer are those of one GPU, whose link carries its own
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 
 class Part(BaseModel):
     """Immutable, and nothing unknown in it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class HeldByClosedSimulation(Part):

@@ -5,7 +5,7 @@ Requests and rates are those of the whole deployment unless a name says replica.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,7 +21,9 @@ from kvplan.traffic_parts import (
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
+    )
 
 
 class LengthSummary(_Part):
@@ -185,6 +187,13 @@ class TrafficPlan(_Part):
         disaggregated: Two pools; all other figures are then those of the decode pool.
         policy: What dropping entries of the cache would do; it is in no other figure.
         assumed: What was taken for granted, as sentences.
+
+    Example:
+        >>> from kvplan import Workload, traffic
+        >>> chat = Workload("p50=1k,p95=4k/300")
+        >>> found = traffic("Qwen/Qwen3-8B", "H100", chat, context=8192, offline=True)
+        >>> found.held.at_longest < found.held.requests <= found.held.at_most
+        True
     """
 
     schema_: str = Field(default="kvplan.traffic/1", alias="schema")

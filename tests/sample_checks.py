@@ -72,6 +72,7 @@ PASSED = ScenarioResult(
     cost=Cost(currency="USD", per_hour=2.5, per_request=0.00021),
     assertions=(_HOLDS,),
     findings=(_WARNING,),
+    notes=("sessions.ttl is not planned: it takes | turns.",),
 )
 FAILED = ScenarioResult(
     name="search[tp=2, gpu=L4]",

@@ -20,6 +20,12 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
             ["--seconds", "0.01", "meta-llama/Llama-3.1-8B-Instruct"],
             ["figures", "plan with advice"],
         ),
+        ("scenarios.py", ["--scenarios", "10"], ["lock", "check --locked", "10 scenarios"]),
+        (
+            "sweep.py",
+            ["--contexts", "3", "--concurrencies", "5", "--format", "csv"],
+            ["30 points", "kvplan.sweep", "kvplan sweep, csv"],
+        ),
         ("capacity.py", ["--seconds", "0.01"], ["uniform", "hybrid", "packed"]),
     ],
 )

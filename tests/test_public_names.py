@@ -11,14 +11,26 @@ import kvplan
 from kvplan.errors import KvplanError as DefinedThere
 
 PUBLIC = {
+    "CheckResult",
     "EngineComparison",
+    "FitResult",
     "GpuSpec",
     "KvplanError",
     "ModelSpec",
     "Plan",
+    "Simulation",
+    "Sweep",
+    "TrafficPlan",
+    "Workload",
     "__version__",
+    "check",
     "compare",
+    "export",
+    "fit",
+    "simulate",
     "size",
+    "sweep",
+    "traffic",
 }
 
 
@@ -42,13 +54,25 @@ def test_every_name_is_where_it_says() -> None:
     assert kvplan.KvplanError is DefinedThere
     homes = {name: getattr(kvplan, name).__module__ for name in PUBLIC - {"__version__"}}
     assert homes == {
+        "CheckResult": "kvplan.check_result",
         "EngineComparison": "kvplan.engine_comparison",
+        "FitResult": "kvplan.fit_result",
         "GpuSpec": "kvplan.hardware",
         "KvplanError": "kvplan.errors",
         "ModelSpec": "kvplan.models.spec",
         "Plan": "kvplan.plan",
+        "Simulation": "kvplan.simulation",
+        "Sweep": "kvplan.sweep_result",
+        "TrafficPlan": "kvplan.traffic_plan",
+        "Workload": "kvplan.workload",
+        "check": "kvplan.checking.files",
         "compare": "kvplan.side_by_side",
+        "export": "kvplan.plan_files",
+        "fit": "kvplan.fitting",
+        "simulate": "kvplan.library",
         "size": "kvplan.api",
+        "sweep": "kvplan.sweeper",
+        "traffic": "kvplan.library",
     }
 
 

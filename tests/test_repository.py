@@ -63,7 +63,7 @@ MACHINE = r"(?<![\w.])/(work|root|home/\w+)/"
 TEMPORARY = r"(?<![\w.])/tmp\b"
 REFERENCE_DATA = r"\bshared/(configs|docs|gpus|measurements|oracle|traces|hooks)\b|\.\./shared\b"
 # "owner/name#12" and ".../issues/12" say whose; a bare number would be read as this project's.
-BARE_ISSUE = r"(?i)(?<![/\w-])(issue|ticket)s?\s+#?\d+|(?<![\w/&-])#\d{1,6}\b"
+BARE_ISSUE = r"(?i)(?<![/\w-])(issue|ticket)s?\s+#?\d+|(?<![\w/&#-])#\d{1,6}\b"
 INDEX = r"(?i)\bpypi\.org|pythonhosted\.org|--(extra-)?index-url|\bPIP_INDEX_URL"
 # The name without the ending belongs to somebody else.
 OTHER_PROJECT = (

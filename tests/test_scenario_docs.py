@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -14,7 +16,7 @@ import yaml
 from pydantic import BaseModel
 
 from kvplan.reports.render_check import CheckFormat
-from kvplan.scenario import figures, schema
+from kvplan.scenario import figures, schema, workload
 from tests.scenario_files import one, questions, write
 
 ROOT = Path(__file__).parents[1]
@@ -23,9 +25,9 @@ CI = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 MODELS: list[type[BaseModel]] = [
     schema.Scenario,
-    schema.Workload,
-    schema.Prefix,
-    schema.Sessions,
+    workload.Workload,
+    workload.Prefix,
+    workload.Sessions,
     schema.Prices,
     schema.Pool,
 ]
@@ -98,5 +100,43 @@ def test_the_hook_takes_the_files_that_it_says() -> None:
     pattern = re.compile(hook["files"])
     for name in ("kvplan.yaml", "deploy/kvplan.yml", "deploy/chat.kvplan.yaml"):
         assert pattern.search(name)
+    assert re.compile(hook["exclude"]).search(".github/workflows/kvplan.yml")
+    assert not re.compile(hook["exclude"]).search("deploy/kvplan.yaml")
     for name in ("kvplan.yaml.txt", "deploy/chat.yaml", "my-kvplan.yaml"):
         assert not pattern.search(name)
+
+
+@pytest.mark.skipif(find_spec("check_jsonschema") is None, reason="check-jsonschema is missing")
+@pytest.mark.parametrize(
+    ("kind", "file"),
+    [
+        ("github-actions", "action.yml"),
+        ("github-workflows", "examples/ci/.github/workflows/kvplan.yml"),
+        ("gitlab-ci", "examples/ci/.gitlab-ci.yml"),
+    ],
+)
+def test_what_a_host_reads_is_what_it_expects(kind: str, file: str, tmp_path: Path) -> None:
+    """The schemas of the hosts, as check-jsonschema brings them along."""
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{kind}", file],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_image_is_built_from_what_the_wheel_needs() -> None:
+    """Every file that pyproject.toml names for the wheel passes .dockerignore."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"]}
+    needed |= {*project["project"]["license-files"], "pyproject.toml"}
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert {f"!{name}" for name in needed} <= set(kept)
+    docker = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "\nUSER kvplan\n" in docker
+    assert docker.rstrip().endswith('ENTRYPOINT ["kvplan"]')

@@ -2,7 +2,7 @@
 
 A case is a flat dictionary: the question (``version``, ``model``, ``dtype``, ``context``,
 ``options``) and the answer: ``tensor`` and ``storage``, bytes without the scalars beside the
-tensors (``storage`` is null where nobody counted it), or ``refused``.
+tensors (``storage`` is null where nobody counted it), or ``refused``: what the reason has to say.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ from kvplan.models.spec import ModelSpec
 from kvplan.planning.size import Load, size
 
 _OPTIONS = ("max_cache_len", "nbits", "q_group_size", "residual_length", "axis", "encoder_len")
+_REFUSALS = {
+    "only full attention layers": "full attention layers alone",
+    "uses cache of its own": "uses a cache of its own",
+    "The size of tensor a (0)": "can't unpack 3 bits along axis 1",
+    "Group size (64) must be a divisor of (2000)": "group size 64 does not divide 2000",
+}
 _LENGTHS = ("seq_len", "prompt", "decoder_len", "max_cache_len")
 GPU = GpuSpec(
     id="test",
@@ -43,7 +49,7 @@ def case_of(row: dict[str, Any]) -> dict[str, Any]:
         "options": options,
     }
     if not row["ok"]:
-        return {**case, "refused": True}
+        return {**case, "refused": _reason(row["error"])}
     measured = row["measured"]
     scalars = sum(t["bytes"] for t in measured.get("tensors", ()) if not t["shape"])
     storage = measured.get("storage_bytes")
@@ -52,6 +58,11 @@ def case_of(row: dict[str, Any]) -> dict[str, Any]:
         "tensor": measured["tensor_bytes"] - scalars,
         "storage": None if storage is None else storage - scalars,
     }
+
+
+def _reason(error: str) -> str:
+    """What kvplan's sentence has to hold where transformers says this."""
+    return next(ours for theirs, ours in _REFUSALS.items() if theirs in error)
 
 
 def config_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +87,8 @@ def difference(case: dict[str, Any], model: ModelSpec) -> str | None:
     )
     plan = size(Transformers(), setup, Load(context=case["context"]))
     if "refused" in case:
-        return None if plan.verdict == "refused" else f"not refused: {plan.verdict}"
+        said = plan.reasons[0].message if plan.verdict == "refused" else plan.verdict
+        return None if case["refused"] in said else f"not refused: {said}"
     if plan.verdict != "fits" or plan.kv is None:
         return f"{plan.verdict}: {[reason.message for reason in plan.reasons]}"
     storage = case["storage"] if case["storage"] is not None else plan.kv.storage_bytes

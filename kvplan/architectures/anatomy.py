@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import Weights, embedding, final_norm, head
@@ -25,7 +27,7 @@ class Anatomy(BaseModel):
         draft: Kind of draft that it is, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     hidden_size: int
     vocab_size: int
@@ -51,7 +53,7 @@ class Ends(BaseModel):
         head: The output matrix.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     embed: str = "embed_tokens"
     norm: str | None = "norm"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, Ends, decoder
@@ -27,7 +29,7 @@ _LINEAR, _FULL = "linear", "full"
 class _Linear(BaseModel):
     """The linear layers of a hybrid: their weights in every layer, and their cache."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     weights: Weights
     cache: RecurrentCache

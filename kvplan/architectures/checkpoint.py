@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,7 +30,7 @@ _TOLERANCE = 0.005
 class Inventory(BaseModel):
     """The weights with their bytes, and where the bytes come from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     weights: tuple[Weight, ...]
     checkpoint: Checkpoint | None = None

@@ -7,6 +7,8 @@ tokenizer's own limit, which a configuration does not state.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.fields import MAX_POSITIONS, Fields
@@ -42,7 +44,7 @@ class Context(BaseModel):
         rope_scaling: Type of rope scaling, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     maximum: int | None
     extended: int | None = None

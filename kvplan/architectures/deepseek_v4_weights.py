@@ -7,6 +7,8 @@ nvidia/model.py and nvidia/mtp.py.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import (
@@ -49,7 +51,7 @@ class Sizes(BaseModel):
         packed_experts: The routed experts are stored in four bits.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     shape: DecoderShape
     rope: int

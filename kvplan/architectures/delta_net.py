@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import Weights, linear, norm
@@ -31,7 +33,7 @@ class DeltaNet(BaseModel):
         dtype: Type of the state that the configuration prescribes, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     key_heads: int
     key_dim: int

@@ -6,6 +6,8 @@ values of its own tokens, and those of the encoder's output once.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import Weights, linear, norm
@@ -34,7 +36,7 @@ class Stacks(BaseModel):
         key_bias: Whether key projections have a bias; all others do.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     shape: DecoderShape
     width: int
@@ -46,7 +48,7 @@ class Stacks(BaseModel):
 class Spot(BaseModel):
     """Where the weights of one stack lie."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     place: Place
     layers: tuple[int, ...] = ()

@@ -17,7 +17,7 @@ class Catalogue:
     """The inventory by name, without modules for multi-token prediction."""
 
     def __init__(self, weights: Weights) -> None:
-        self.entries = _distinct(weights)
+        self.entries: tuple[Weight, ...] = _distinct(weights)
         self._named: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
         self._modules: dict[tuple[bool, str], list[Weight]] = defaultdict(list)
         # By identity: comparing entries, or walking through their layers, is slow.

@@ -15,13 +15,22 @@ from kvplan.models.spec import Checkpoint, Layer, ModelSpec
 from kvplan.models.weights import Weight
 
 _SOURCE = "ggml-org/llama.cpp@0c1e57098 src/llama-model.cpp load_hparams"
-_NO_TENSORS = "There are no tensors, so the size of the weights is not known and counts as nothing."
+_NO_TENSORS = (
+    "The file holds no tensors: it describes a model for a dry run, and llama.cpp could not load"
+    " it. The weights' size is not known and counts as nothing."
+)
 _NOT_DECODERS = {
     "clip": "a vision or audio projector",
     "bert": "an embedding model",
     "t5": "an encoder and a decoder",
     "t5encoder": "an encoder",
     "wavtokenizer-dec": "an audio decoder",
+}
+# Files of another kind state it: gguf-py/gguf/constants.py ``GGUFType``.
+_NOT_MODELS = {
+    "adapter": "an adapter (LoRA)",
+    "imatrix": "an importance matrix",
+    "mmproj": "a vision or audio projector",
 }
 
 
@@ -77,6 +86,12 @@ def read_gguf(facts: ModelFacts) -> ModelSpec:
 
 def _architecture(fields: Fields) -> str:
     name = fields.optional_text("general.architecture")
+    kind = fields.raw("general.type")
+    if isinstance(kind, str) and kind in _NOT_MODELS:
+        raise NotModelledError(
+            f"The GGUF file holds {_NOT_MODELS[kind]}, not a model.",
+            hint="Name the file of the model itself.",
+        )
     if name is None:
         raise fields.error("general.architecture", None, "the name of an architecture")
     if name in _NOT_DECODERS:

@@ -62,11 +62,13 @@ def gguf_layers(keys: GgufKeys) -> tuple[Layer, ...]:
         _caches(keys, family, heads, layer, local=local[layer], state=recurrent[layer] and state)
         for layer in range(count)
     ]
-    shared_from = count - (keys.optional("attention.shared_kv_layers", most=MAX_LAYERS) or 0)
+    shared = keys.optional("attention.shared_kv_layers", most=MAX_LAYERS) or 0
+    if shared >= count:
+        raise keys.fields.conflict(f"{shared} of {count} layers read the cache of another.")
     interned: dict[tuple[LayerCache, ...], Layer] = {}
     return tuple(
         interned.setdefault(kept, Layer(caches=kept))
-        for kept in _with_shared(caches, local, shared_from)
+        for kept in _with_shared(caches, local, count - shared)
     )
 
 

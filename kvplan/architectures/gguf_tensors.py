@@ -120,7 +120,7 @@ def _weight(
     experts = component == "experts" and len(kind.shape) > 1
     copies = kind.shape[0] if experts else 1
     shape = kind.shape[1:] if experts else kind.shape
-    sharding = rule.sharding if rule else "replicated"
+    sharding = _possible(rule.sharding if rule else "replicated", shape, kv_heads)
     return Weight(
         name=kind.name,
         component=component,
@@ -129,7 +129,7 @@ def _weight(
         layers=numbers if in_layer else (),
         copies=copies,
         active_copies=min(active, copies) if experts else copies,
-        sharding=_possible(sharding, shape, kv_heads),
+        sharding=sharding,
         heads=kv_heads if sharding == "kv_heads" else 1,
         format=GGML_FORMATS[kind.dtype],
         elements=0 if kind.name.startswith(_TABLES) else None,

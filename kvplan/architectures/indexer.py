@@ -7,6 +7,7 @@ vllm/models/deepseek_v32/attention.py (every matrix whole on every rank).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,7 +21,7 @@ _MAX_HEADS = 2**16
 class Indexer(BaseModel):
     """Sizes of an indexer: query heads, and elements of a head."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     heads: int
     head_dim: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import Weights, linear, norm
@@ -20,7 +22,7 @@ class Kda(BaseModel):
             steps, through as many channels as a head has.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     heads: int
     head_dim: int

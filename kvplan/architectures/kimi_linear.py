@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, decoder
@@ -41,7 +43,7 @@ class Moe(BaseModel):
         normed: Whether what they write is normalized.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     layers: tuple[int, ...]
     experts: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, Ends, decoder
@@ -34,7 +36,7 @@ class Mamba(BaseModel):
         bias, conv_bias: Whether projections and convolution shift.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     inner: int
     state: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, Ends, decoder
@@ -37,7 +39,7 @@ class Mamba2(BaseModel):
         dtype: Type of the state that the configuration prescribes, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     heads: int
     head_dim: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, decoder
@@ -24,7 +26,7 @@ _MOST_HEADS = 65_536
 class Index(BaseModel):
     """Sizes of the index: query heads, elements of a head, and the layers that have it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     heads: int
     head_dim: int

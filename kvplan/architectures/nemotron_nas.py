@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.anatomy import Anatomy, decoder
@@ -28,7 +30,7 @@ class Block(BaseModel):
         mlp_linear: Its feed-forward is one matrix.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     kv_heads: int
     window: int | None

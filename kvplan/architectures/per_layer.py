@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import Weights, linear, norm
@@ -17,7 +19,7 @@ class PerLayer(BaseModel):
         width: What one layer reads of a row.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     vocab: int
     width: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,7 +25,7 @@ class DecoderShape(BaseModel):
         vocab: Rows of the embedding, unpadded.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     layers: int
     hidden: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,7 +26,7 @@ class Sparse(BaseModel):
         shared_width: Of all shared experts together; 0 if there are none.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     dense_layers: tuple[int, ...]
     sparse_layers: tuple[int, ...]

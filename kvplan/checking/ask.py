@@ -12,6 +12,7 @@ from kvplan.asked import Asked as Arguments
 from kvplan.asked import asked_of, whole
 from kvplan.check_result import TrafficResult
 from kvplan.checking.facts import Facts, KnownModel, LiveFacts, LockedFacts
+from kvplan.checking.places import at_its_value, at_key
 from kvplan.checking.settings import Settings
 from kvplan.checking.traffic import traffic_result, wants_traffic
 from kvplan.engines.base import Prepared
@@ -58,9 +59,9 @@ def ask(questions: Sequence[Question], settings: Settings) -> list[Asked]:
 def _ask(question: Question, *, facts: Facts, settings: Settings) -> Asked:
     asked = Asked(question)
     try:
-        asked = replace(asked, gpu=facts.gpu(question))
+        asked = replace(asked, gpu=at_key(lambda: facts.gpu(question), question, "gpu"))
         try:
-            asked = replace(asked, model=facts.model(question))
+            asked = replace(asked, model=at_key(lambda: facts.model(question), question, "model"))
         except NotModelledError:
             if isinstance(facts, LockedFacts):
                 raise
@@ -68,7 +69,7 @@ def _ask(question: Question, *, facts: Facts, settings: Settings) -> Asked:
     except InternalError:
         raise
     except KvplanError as error:
-        return replace(asked, error=error)
+        return replace(asked, error=at_its_value(error, question))
 
 
 def _planned(asked: Asked, facts: Facts, settings: Settings) -> Asked:

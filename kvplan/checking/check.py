@@ -22,7 +22,7 @@ from kvplan.checking.notes import notes_of
 from kvplan.checking.settings import Settings
 from kvplan.plan import Plan
 from kvplan.reports.headline import headline
-from kvplan.scenario import baseline
+from kvplan.scenario.baseline import Baseline, baseline_for, fell_behind
 from kvplan.scenario.costs import cost_of
 from kvplan.scenario.drift import drift
 from kvplan.scenario.expectation import parse
@@ -40,14 +40,17 @@ def check(files: Iterable[Path], settings: Settings) -> CheckResult:
         UnknownNameError: ``--set`` names a scenario that no file has.
     """
     collected = collect(files, settings)
+    earlier = baseline_for(settings.baseline, (each.name for each in collected.questions))
     results = [
-        _result(asked, settings, collected.pool_findings.get(id(asked.question)))
+        _result(asked, settings, earlier, collected.pool_findings.get(id(asked.question)))
         for asked in ask(collected.questions, settings)
     ]
     return CheckResult(scenarios=worst_first((*collected.failed, *results)))
 
 
-def _result(asked: Asked, settings: Settings, of_pool: Finding | None) -> ScenarioResult:
+def _result(
+    asked: Asked, settings: Settings, earlier: Baseline, of_pool: Finding | None
+) -> ScenarioResult:
     question, plan = asked.question, asked.plan
     spec = None if asked.model is None else asked.model.spec
     linted = lint(Shown(question, plan, spec, asked.gpu, asked.traffic))
@@ -81,7 +84,7 @@ def _result(asked: Asked, settings: Settings, of_pool: Finding | None) -> Scenar
         plan=plan,
         traffic=asked.traffic,
     )
-    result = _with_baseline(result, settings)
+    result = _with_baseline(result, earlier)
     outcome = _outcome(plan, assertions, result.findings, strict=settings.strict)
     return result.model_copy(update={"outcome": outcome})
 
@@ -117,11 +120,9 @@ def _not_in_lock(question: Question) -> Finding:
     )
 
 
-def _with_baseline(result: ScenarioResult, settings: Settings) -> ScenarioResult:
-    if settings.baseline is None:
-        return result
-    before = baseline.by_name(settings.baseline).get(result.name)
-    worse = None if before is None else baseline.fell_behind(before, result)
+def _with_baseline(result: ScenarioResult, earlier: Baseline) -> ScenarioResult:
+    before = earlier.before(result)
+    worse = None if before is None else fell_behind(before, result)
     if worse is None:
         return result
     return result.model_copy(update={"findings": (*result.findings, worse)})

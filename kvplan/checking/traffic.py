@@ -146,7 +146,7 @@ def _demand(
 
 def _constant_risk(replica: Replica, requests: int, replicas: int) -> float:
     """How likely so many requests, spread evenly, hold more than there is."""
-    return replica.risk(Constant(math.ceil(requests / replicas)))
+    return replica.judged(Constant(math.ceil(requests / replicas)))
 
 
 def _fewest(replica: Replica, requests: int, risk: float) -> int | None:

@@ -112,13 +112,13 @@ class CudaMeter:
     """A CUDA or ROCm device by torch's statistics."""
 
     def __init__(self, index: int) -> None:
-        self.device = f"cuda:{index}"
+        self.device: str = f"cuda:{index}"
         properties = torch.cuda.get_device_properties(index)
-        self.name = str(properties.name)
+        self.name: str = str(properties.name)
         torch.cuda.set_device(index)
         torch.empty(1, device=self.device)
         torch.cuda.synchronize()
-        self.total = int(torch.cuda.mem_get_info(index)[1])
+        self.total: int = int(torch.cuda.mem_get_info(index)[1])
 
     def allocated(self) -> int:
         """Bytes of tensors, each rounded up by torch's allocator."""

@@ -23,10 +23,10 @@ class Operands:
 
     def __init__(self, matrices: Iterable[Matrix], dtype: Dtype, device: str) -> None:
         packed = [m.rows * m.columns for m in matrices if m.is_matrix and not m.plain]
-        self.dtype = DTYPES[dtype]
+        self.dtype: Any = DTYPES[dtype]
         self.device = device
         self._stand_in = torch.zeros(max(packed, default=0), dtype=self.dtype, device=device)
-        self.stand_in_bytes = int(self._stand_in.nbytes)
+        self.stand_in_bytes: int = int(self._stand_in.nbytes)
 
     def of(self, matrix: Matrix, copy: int = 0) -> Any:
         """A (rows, columns) tensor of one copy."""

@@ -24,8 +24,8 @@ class Tracker(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.live = 0
-        self.peak = 0
+        self.live: int = 0
+        self.peak: int = 0
         self._known: set[int] = set()
 
     def reset_peak(self) -> None:

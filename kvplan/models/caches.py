@@ -8,7 +8,7 @@ into pages is the engine's business. ``tokens_held`` times ``token_bytes`` plus
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from typing_extensions import override
@@ -19,7 +19,7 @@ PositiveInt = Annotated[int, Field(gt=0)]
 
 
 class _Cache(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     def tokens_held(self, context: int) -> int:
         """Entries kept for a request of ``context`` tokens: one a token, unless compressed."""
@@ -187,7 +187,7 @@ class StateTensor(BaseModel):
             default the model's own.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     shape: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]

@@ -6,7 +6,7 @@ Only arithmetic: which tensors of a checkpoint are packed how is the business of
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -41,7 +41,7 @@ class NumberFormat(BaseModel):
         source: Where the layout is stated.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     bits: int
@@ -103,7 +103,7 @@ class KvFormat(BaseModel):
         source: Where the layout is stated.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     bits_k: int

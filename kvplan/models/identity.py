@@ -17,7 +17,7 @@ class ById(Generic[T]):
     __slots__ = ("value",)
 
     def __init__(self, value: T) -> None:
-        self.value = value
+        self.value: T = value
 
     def __hash__(self) -> int:
         return id(self.value)

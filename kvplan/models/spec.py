@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,7 @@ PositiveInt = Annotated[int, Field(gt=0)]
 class Layer(BaseModel):
     """One decoder layer: the caches it keeps (none for a layer without attention)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     caches: tuple[LayerCache, ...] = ()
 
@@ -32,7 +32,7 @@ class RotaryTable(BaseModel):
         width: Elements of a position, sines and cosines together.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     rows: PositiveInt
     width: PositiveInt
@@ -41,7 +41,7 @@ class RotaryTable(BaseModel):
 class FilledDefault(BaseModel):
     """A value that the configuration leaves out and the architecture's own class fills in."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     field: str
     value: str
@@ -58,7 +58,7 @@ class Checkpoint(BaseModel):
         source: Where the figures come from.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     total_bytes: PositiveInt | None = None
     parameters: PositiveInt | None = None
@@ -94,9 +94,15 @@ class ModelSpec(BaseModel):
             states how many.
         defaults: What the configuration left out, and what filled it in.
         notes: Sentences a plan has to repeat: what is not exact for this architecture.
+
+    Example:
+        >>> from kvplan.api import read_spec
+        >>> spec = read_spec("Qwen/Qwen3-8B", offline=True)
+        >>> len(spec.layers), spec.attention_heads, spec.max_context
+        (36, 32, 40960)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     revision: str | None = None

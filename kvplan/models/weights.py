@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -57,7 +57,7 @@ class Weight(BaseModel):
             packed matrix, or scales, which are no parameters (0). None: what the shape says.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     component: Component
@@ -121,7 +121,7 @@ class RankLayout(BaseModel):
         vocab_multiple: The engine pads the vocabulary to a multiple of this.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     tp: int = 1
     ep: int = 1
@@ -169,7 +169,7 @@ class RankPart(BaseModel):
         bytes_per_element: For formats without scales a whole number, else None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     component: Component
     format: str

@@ -220,19 +220,29 @@ def _subtracted(plan: Plan, best: Plan) -> Iterator[str]:
             words, than = _PARTS[part], "more" if more > 0 else "less"
             yield (
                 f"{words[0].upper()}{words[1:]}: {format_bytes(abs(more))} {than} than "
-                f"{best.engine.name}{_mostly(plan, part, more)}."
+                f"{best.engine.name}{_mostly(plan, best, part, more)}."
             )
 
 
-def _mostly(plan: Plan, part: str, more: int) -> str:
+def _mostly(plan: Plan, best: Plan, part: str, more: int) -> str:
     """The ledger's line that makes the difference, where one does."""
-    if part == "weights" or more <= 0:
+    if part == "weights":
+        return _left_to_host(best, more)
+    if more <= 0:
         return ""
     lines = [line for line in plan.ledger if _is_of(line, part)]
     largest = max(lines, key=lambda line: line.bytes, default=None)
     if largest is None or largest.bytes < _LARGEST * more:
         return ""
     return f" ({largest.name} is {format_bytes(largest.bytes)})"
+
+
+def _left_to_host(best: Plan, more: int) -> str:
+    """Weights that the other engine keeps in the host's memory, such as the embedding."""
+    host = best.devices[-1] if len(best.devices) > 1 else None
+    if host is None or host.weights_bytes < _LARGEST * more or more <= 0:
+        return ""
+    return f", which leaves {format_bytes(host.weights_bytes)} in the host's memory"
 
 
 def _is_of(line: LedgerLine, part: str) -> bool:

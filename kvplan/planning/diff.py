@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kvplan.check_diff import Diff, DiffRow, ScenarioDiff, Unit, Way
-from kvplan.check_result import CheckResult, ScenarioResult, TrafficResult
+from kvplan.check_result import (
+    EXIT_CODES,
+    CheckResult,
+    ScenarioResult,
+    TrafficResult,
+    scenario_key,
+    shared_names,
+)
 from kvplan.plan import Plan
 
 _VERDICTS = ("fits", "does_not_fit", "refused")
+_OUTCOMES: Mapping[str, int] = {**EXIT_CODES}
 _NOTHING = 1e-7
 _Value = int | float | str | None
 
@@ -29,13 +37,16 @@ class _Figure:
 def diff(old: CheckResult, new: CheckResult, *, names: tuple[str, str]) -> Diff:
     """Compares two results by the names of their scenarios.
 
+    Where several scenarios have the same name, their files tell them apart.
+
     Args:
         old: The earlier one.
         new: The later one.
         names: What the two are called in reports.
     """
-    before = {each.name: each for each in old.scenarios}
-    after = {each.name: each for each in new.scenarios}
+    shared = shared_names(*((each.name for each in side.scenarios) for side in (old, new)))
+    before = {scenario_key(each, shared): each for each in old.scenarios}
+    after = {scenario_key(each, shared): each for each in new.scenarios}
     if len(before) == len(after) == 1 and before.keys() != after.keys():
         # Two plans of different models: they were named to be compared.
         before = dict(zip(after, before.values(), strict=True))
@@ -79,6 +90,8 @@ def _row(name: str, old: _Figure | None, new: _Figure | None) -> DiffRow:
 
 
 def _way(name: str, old: _Figure | None, new: _Figure | None) -> Way:
+    if name == "outcome" and new is not None and new.value == "unreadable":
+        return "worse"  # also where it was not there before: its scenarios are out of sight
     if old is None or new is None:
         return "other"
     before, after = _ordered(name, old.value), _ordered(name, new.value)
@@ -90,11 +103,13 @@ def _way(name: str, old: _Figure | None, new: _Figure | None) -> Way:
 def _ordered(name: str, value: _Value) -> float | None:
     if name == "verdict" and value in _VERDICTS:
         return -_VERDICTS.index(str(value))
+    if name == "outcome":
+        return -_OUTCOMES.get(str(value), 0)
     return value if isinstance(value, int | float) else None
 
 
 def _figures(result: ScenarioResult) -> Iterator[tuple[str, _Figure]]:
-    yield "outcome", _Figure(result.outcome, "text")
+    yield "outcome", _Figure(result.outcome, "text", 1)
     if result.problem is not None:
         yield "problem", _Figure(result.problem.message, "text")
     yield "verdict", _Figure(result.verdict, "text", 1)

@@ -27,6 +27,7 @@ COLUMNS = (
     "headroom",
     "instance",
     "instances",
+    "machines_a_replica",
     "per_hour",
     "per_month",
     "currency",
@@ -34,6 +35,7 @@ COLUMNS = (
     "tpot_bound_s",
     "ttft_bound_s",
     "tokens_per_s_bound",
+    "crawls",
     "remarks",
 )
 

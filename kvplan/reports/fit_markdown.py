@@ -25,10 +25,13 @@ def _lines(found: FitResult, top: int) -> Iterator[str]:
     yield ""
     yield f"{markdown_text(found.model)}. {markdown_text(fit_rows.searched(found))}"
     plans = fit_rows.shown(found, top)
-    if plans:
+    for listing in fit_rows.listings(found, top):
+        if listing.title:
+            yield ""
+            yield f"{markdown_text(listing.title)}:"
         yield ""
         yield from _HEADER
-        for row in fit_rows.plan_rows(plans):
+        for row in fit_rows.plan_rows(listing.plans):
             gpus = f"{row.hardware} ({row.bought})" if row.bought else row.hardware
             cells = (
                 row.rank,
@@ -43,10 +46,9 @@ def _lines(found: FitResult, top: int) -> Iterator[str]:
             )
             yield f"| {' | '.join(markdown_text(cell) for cell in cells)} |"
     yield from _lost(found)
-    if found.best is not None:
+    for title, words in fit_rows.commands(found):
         yield ""
-        command = shlex.join(fit_rows.size_words(found.best, found))
-        yield f"The whole plan of the first: {markdown_code(command)}"
+        yield f"{title}: {markdown_code(shlex.join(words))}"
     yield ""
     for text in (*fit_rows.prices_said(plans), *found.assumed):
         yield f"- {markdown_text(text)}"

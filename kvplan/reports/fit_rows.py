@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kvplan.fit_result import FitPlan, FitResult, LoserGroup, Why
+from kvplan.fit_result import FitPlan, FitResult, LoserGroup, Why, has_catch, is_changed
 from kvplan.reports.figures import counted
 from kvplan.units import format_count
 
@@ -43,18 +43,48 @@ class PlanRow(NamedTuple):
 
 
 def headline(found: FitResult) -> str:
-    """The answer in one sentence."""
-    best = found.best
-    if best is None:
+    """The answer in a sentence or two: what is recommended, and what is cheaper with a catch."""
+    best, recommended = found.best, found.recommended
+    if best is None or recommended is None:
         return f"Nothing that was searched holds {load(found)}{_limits(found)}."
-    price = money(best)
-    if price == NOTHING:
-        return f"Fewest GPUs: {hardware(best)} {_hold(best)} {load(found)}. No price is known."
-    month = (best.per_hour or 0.0) * found.hours_per_month
+    first = "Cheapest" if best.per_hour is not None else "Fewest GPUs"
+    if best is recommended:
+        said = _with_what(best, found)
+        return f"{first}: {_paid(best, found)}{f', {said}' if said else ''}."
     return (
-        f"Cheapest: {hardware(best)} {_hold(best)} {load(found)} for {price} an hour "
-        f"({format_count(month)} a month)."
+        f"Recommended: {_paid(recommended, found)}, {_with_what(recommended, found) or 'plain'}. "
+        f"{first}: {_in_words(best)}, {_with_what(best, found)}."
     )
+
+
+def _paid(plan: FitPlan, found: FitResult) -> str:
+    """The hardware, that it holds the load, and for how much."""
+    said = f"{hardware(plan)} {_hold(plan)} {load(found)}"
+    if plan.per_hour is None:
+        return f"{said}; no price is known"
+    month = format_count(plan.per_hour * found.hours_per_month)
+    return f"{said} for {money(plan)} an hour ({month} a month)"
+
+
+def _in_words(plan: FitPlan) -> str:
+    price = "" if plan.per_hour is None else f" for {money(plan)} an hour"
+    return f"{hardware(plan)}{price}"
+
+
+def _with_what(plan: FitPlan, found: FitResult) -> str:
+    """Formats and catches; empty where formats were not searched and there is no catch."""
+    said: list[str] = []
+    weights, kv = plan.changed
+    if weights or kv:
+        words = [f"{plan.weights} weights"] * weights + [f"{plan.kv_dtype} KV cache"] * kv
+        said.append(f"with {' and '.join(words)}")
+    elif len(found.searched.weights) > 1 or len(found.searched.kv_dtypes) > 1:
+        said.append("with weights and cache as they are")
+    if plan.machines > 1:
+        said.append(f"each replica over {plan.machines} machines")
+    if plan.crawls:
+        said.append("and it crawls")
+    return ", ".join(said)
 
 
 def _hold(plan: FitPlan) -> str:
@@ -145,37 +175,57 @@ def seconds(time_s: float) -> str:
     return f"{time_s:,.2f} s" if time_s < 10 else f"{time_s:,.0f} s"
 
 
+class Listing(NamedTuple):
+    """Plans under one title."""
+
+    title: str
+    plans: tuple[FitPlan, ...]
+
+
+AS_THEY_ARE = "With weights and cache as they are"
+CHANGED = "With weights or cache in another format, which costs accuracy"
+
+
+def listings(found: FitResult, top: int) -> tuple[Listing, ...]:
+    """The plans to show: those that none beats, then the next best; in order.
+
+    Plans that change a format stand apart: what that costs is not in any figure.
+    """
+    plain = [plan for plan in found.plans if not is_changed(plan, found.searched)]
+    other = [plan for plan in found.plans if is_changed(plan, found.searched)]
+    if not plain or not other:
+        return (Listing("", _first(found, found.plans, top)),) if found.plans else ()
+    least = min(top // 2, len(other))
+    first = _first(found, plain, top - least)
+    return tuple(
+        Listing(title, plans)
+        for title, plans in (
+            (AS_THEY_ARE, first),
+            (CHANGED, _first(found, other, top - len(first))),
+        )
+        if plans
+    )
+
+
 def shown(found: FitResult, top: int) -> tuple[FitPlan, ...]:
-    """The plans to show: those that none beats, then the next best; in order."""
-    chosen = list(found.frontier[:top])
-    missing = top - len(chosen)
-    if missing > 0:
-        chosen += [plan for plan in found.plans if not plan.frontier][:missing]
-    return tuple(sorted(chosen, key=lambda plan: plan.rank))
+    """All of them, without titles."""
+    return tuple(plan for listing in listings(found, top) for plan in listing.plans)
 
 
-def as_it_is(found: FitResult) -> FitPlan | None:
-    """The best plan that changes neither weights nor cache; None where the best is that."""
-    for plan in found.plans:
-        if plan.weights == "auto" and plan.kv_dtype == "auto":
-            return None if plan.rank == 1 else plan
-    return None
-
-
-def together(found: FitResult) -> FitPlan | None:
-    """The best plan whose replicas each lie on one machine; None where the best is that."""
-    for plan in found.plans:
-        if not any("machines" in remark for remark in plan.remarks):
-            return None if plan.rank == 1 else plan
-    return None
+def _first(found: FitResult, plans: Sequence[FitPlan], top: int) -> tuple[FitPlan, ...]:
+    """The recommended one if it is among them, then the frontier, then the next best."""
+    wanted = [plan for plan in plans if plan is found.recommended]
+    wanted += [plan for plan in plans if plan.frontier and plan is not found.recommended]
+    wanted += [plan for plan in plans if not plan.frontier and plan is not found.recommended]
+    return tuple(sorted(wanted[:top], key=lambda plan: plan.rank))
 
 
 def by_gpu(found: FitResult) -> tuple[FitPlan, ...]:
-    """The best plan of each GPU, in order."""
+    """The best plan of each GPU, in order: one without a catch where there is one."""
     best: dict[str, FitPlan] = {}
-    for plan in found.plans:
+    for plan in sorted(found.plans, key=lambda plan: has_catch(plan, found.searched)):
         best.setdefault(plan.gpu, plan)
-    return tuple(best.values())
+    return tuple(sorted(best.values(), key=lambda plan: plan.rank))
 
 
 def in_short(plan: FitPlan) -> str:
@@ -183,19 +233,11 @@ def in_short(plan: FitPlan) -> str:
     (row,) = plan_rows((plan,))
     price = "" if row.price == NOTHING else f", {row.price} an hour"
     paid = f" on {row.bought}" if row.bought else ""
-    crawls = " (crawls)" if "crawls" in row.remarks else ""
+    crawls = " (crawls)" if plan.crawls else ""
     return (
         f"{row.hardware}{paid} ({row.run}; {row.formats}): holds {row.holds}{price}, "
         f"{row.token} a token{crawls}, plan {row.rank}"
     )
-
-
-def quick(found: FitResult) -> FitPlan | None:
-    """The best plan that does not crawl; None where the best is that."""
-    for plan in found.plans:
-        if not any(remark.startswith("crawls") for remark in plan.remarks):
-            return None if plan.rank == 1 else plan
-    return None
 
 
 def searched(found: FitResult) -> str:
@@ -283,3 +325,14 @@ def size_words(plan: FitPlan, found: FitResult) -> tuple[str, ...]:
         text = str(setting).lower() if isinstance(setting, bool) else str(setting)
         words += ["-o", f"{option}={text}"]
     return tuple(words)
+
+
+def commands(found: FitResult) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Titles and `kvplan size` lines: of the recommended plan, and of the first."""
+    best, recommended = found.best, found.recommended
+    if best is None or recommended is None:
+        return
+    if recommended is not best:
+        title = f"The whole recommended plan ({recommended.rank})"
+        yield title, size_words(recommended, found)
+    yield "The whole plan of the first", size_words(best, found)

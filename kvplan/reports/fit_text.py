@@ -30,17 +30,18 @@ def fit_text(found: FitResult, *, width: int, color: bool, ascii_only: bool, top
 def _parts(found: FitResult, *, width: int, ascii_only: bool, top: int) -> Iterator[RenderableType]:
     yield Text(clean(fit_rows.headline(found)), style="bold")
     yield Text(f"{clean(found.model)}. {clean(fit_rows.searched(found))}")
+    for listing in fit_rows.listings(found, top):
+        made = _table(listing.plans, wide=width >= _WIDE, ascii_only=ascii_only)
+        head = (Text(listing.title, style="bold"),) if listing.title else ()
+        yield spaced(Group(*head, made))
     plans = fit_rows.shown(found, top)
-    if plans:
-        yield spaced(_table(plans, wide=width >= _WIDE, ascii_only=ascii_only))
-        yield from _beside(found, plans)
+    yield from _beside(found, plans)
     lost = list(fit_rows.why_lost(found))
     if lost:
         yield spaced(Text("Why the others lost", style="bold"))
         yield from (_reason(sentence, parts) for sentence, parts in lost)
-    if found.best is not None:
-        words = fit_rows.size_words(found.best, found)
-        yield spaced(Text("The whole plan of the first", style="bold"))
+    for title, words in fit_rows.commands(found):
+        yield spaced(Text(title, style="bold"))
         yield Padding(
             Text(clean(shlex.join(words)), style="cyan", overflow="fold"), (0, 0, 0, INDENT)
         )
@@ -49,26 +50,18 @@ def _parts(found: FitResult, *, width: int, ascii_only: bool, top: int) -> Itera
 
 
 def _beside(found: FitResult, plans: Sequence[FitPlan]) -> Iterator[RenderableType]:
-    notes: list[Text] = []
-    for title, plan in (
-        ("Each replica on one machine", fit_rows.together(found)),
-        ("Without crawling", fit_rows.quick(found)),
-        ("With weights and cache as they are", fit_rows.as_it_is(found)),
-    ):
-        if plan is not None:
-            notes.append(Text(clean(f"{title}: {fit_rows.in_short(plan)}.")))
-    notes += [
+    notes = [
         Text.assemble((f"{plan.rank}", "bold"), f": {clean('; '.join(plan.remarks))}", style="")
-        for plan in plans
+        for plan in sorted(plans, key=lambda plan: plan.rank)
         if plan.remarks and plan.remarks != ("no price",)
     ]
     if notes:
         yield spaced(items("Remarks", notes))
-    shown = {plan.rank for plan in plans}
-    others = [plan for plan in fit_rows.by_gpu(found) if plan.rank not in shown][:_MOST_GPUS]
+    shown = {plan.gpu for plan in plans}
+    others = [plan for plan in fit_rows.by_gpu(found) if plan.gpu not in shown][:_MOST_GPUS]
     if others:
         lines = (Text(clean(fit_rows.in_short(plan))) for plan in others)
-        yield spaced(items("The best of each other GPU", lines))
+        yield spaced(items("Other GPUs", lines))
 
 
 def _table(plans: Sequence[FitPlan], *, wide: bool, ascii_only: bool) -> Table:
@@ -95,12 +88,13 @@ def _table(plans: Sequence[FitPlan], *, wide: bool, ascii_only: bool) -> Table:
         for number in ("Holds", *price, "Token ≥\nPrompt ≥"):
             made.add_column(number, justify="right", no_wrap=True)
     for row, plan in zip(rows, plans, strict=True):
-        made.add_row(*_cells(row, wide=wide, priced=priced), style="" if plan.frontier else "dim")
+        cells = _cells(row, plan, wide=wide, priced=priced)
+        made.add_row(*cells, style="" if plan.frontier else "dim")
     return made
 
 
-def _cells(row: PlanRow, *, wide: bool, priced: bool) -> Iterator[Text]:
-    crawls = "yellow" if "crawls" in row.remarks else ""
+def _cells(row: PlanRow, plan: FitPlan, *, wide: bool, priced: bool) -> Iterator[Text]:
+    crawls = "yellow" if plan.crawls else ""
     yield Text(row.rank)
     yield Text(_lines(row.hardware, row.bought))
     yield Text(_lines(row.run, row.formats))

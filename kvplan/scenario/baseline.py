@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from kvplan.check_result import CheckResult, Finding, ScenarioResult, TrafficResult
+from kvplan.check_result import (
+    CheckResult,
+    Finding,
+    ScenarioResult,
+    TrafficResult,
+    scenario_key,
+    shared_names,
+)
 
 _ORDER = {"fits": 0, "does_not_fit": 1, "refused": 2}
 
 
-def by_name(baseline: CheckResult) -> Mapping[str, ScenarioResult]:
-    """The earlier results that have a plan, by the name of their scenario."""
-    return {each.name: each for each in baseline.scenarios if each.verdict is not None}
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The earlier results that have a plan, by scenario; none where there is no baseline."""
+
+    results: Mapping[str, ScenarioResult] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
+
+    def before(self, new: ScenarioResult) -> ScenarioResult | None:
+        """The same scenario in the baseline, if it is there."""
+        return self.results.get(scenario_key(new, self.shared))
+
+
+def baseline_for(earlier: CheckResult | None, names: Iterable[str]) -> Baseline:
+    """What scenarios of these names are compared with."""
+    if earlier is None:
+        return Baseline()
+    shared = shared_names(names, (each.name for each in earlier.scenarios))
+    found = {
+        scenario_key(each, shared): each
+        for each in earlier.scenarios
+        if each.verdict is not None
+    }
+    return Baseline(found, shared)
 
 
 def fell_behind(old: ScenarioResult, new: ScenarioResult) -> Finding | None:

@@ -5,33 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from kvplan.check_result import Place
-from kvplan.errors import UnknownNameError, UsageError, nearest, shown
+from kvplan.scenario.keys import split_keys
 from kvplan.scenario.layers import MergedDocument, merged_document
 from kvplan.scenario.schema import Settings
-
-_NOT_SET = frozenset(("expect",))
-_OPEN = frozenset(("options", "workload", "prices"))
 
 
 def keys_of(path: str) -> tuple[str, ...]:
     """The keys of a dotted path.
 
     Raises:
-        UnknownNameError: a scenario has no such key.
-        UsageError: a path into a key that holds a single value, or to `expect`.
+        UnknownNameError, UsageError: see `kvplan.scenario.keys.split_keys`.
     """
-    keys = tuple(path.strip().split("."))
-    known = [name for name in Settings.model_fields if name not in _NOT_SET]
-    if keys[0] not in known:
-        raise UnknownNameError(
-            f"A scenario has no key {shown(keys[0])} that can be varied.",
-            hint=nearest(keys[0], known) or f"It has {', '.join(known)}.",
-        )
-    if not all(keys) or (len(keys) > 1 and keys[0] not in _OPEN):
-        raise UsageError(
-            f"{shown(path)} is no key of a scenario.", hint="Write tp or options.max_num_seqs."
-        )
-    return keys
+    return split_keys(path, Settings.model_fields)
 
 
 def with_value(

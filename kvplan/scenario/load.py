@@ -12,6 +12,7 @@ from kvplan.errors import InputError, KvplanError
 from kvplan.scenario.boundary import below, root_of
 from kvplan.scenario.environment import filled
 from kvplan.scenario.ignores import Ignore, read_ignores
+from kvplan.scenario.option_checks import problems_of_file
 from kvplan.scenario.problems import Found, refuse
 from kvplan.scenario.schema import SCHEMA, ScenarioFile
 from kvplan.sources.yaml_document import YamlDocument
@@ -126,6 +127,8 @@ def _checked(path: Path, sources: Sources, root: Path | None) -> LoadedFile:
     said = {each.location for each in unset}  # the value is missing, so its type is no news
     problems = [each for each in problems if each[0] not in said]
     found = [*(Found(*each) for each in (*repeated, *problems)), *unset, *unclear]
+    if found:  # else they are looked at where all layers are known
+        found += problems_of_file(document)
     refuse(sorted(found, key=_order), file=name)
     assert content is not None  # noqa: S101 - it has no problem
     return LoadedFile(path, document, content, ignores, root)

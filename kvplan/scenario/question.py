@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kvplan.check_result import Place
-from kvplan.errors import InputError, UnknownNameError, UsageError, nearest
+from kvplan.errors import UnknownNameError, UsageError, nearest
 from kvplan.scenario.command import read_command, settings_of
+from kvplan.scenario.layers import MergedDocument
 from kvplan.scenario.matrix import Variant
+from kvplan.scenario.option_checks import option_problems
 from kvplan.scenario.overrides import FLAG, Override, overridden
 from kvplan.scenario.paths import model_of, options_of, trace_of
+from kvplan.scenario.problems import Found, refuse
 from kvplan.scenario.schema import Pool, Prices, Scenario
 from kvplan.scenario.workload import Workload
 from kvplan.scenario.workload_checks import check_workload
@@ -96,7 +99,7 @@ def question(
     scenario = validate(document, Scenario)
     filled = _fill(variant, scenario, pools)
     values = filled.values
-    _check_there(variant, values)
+    _check_filled(variant, filled)
     workload = scenario.workload or Workload()
     concurrency = scenario.concurrency or workload.concurrency
     check_workload(variant, workload, concurrency)
@@ -185,14 +188,30 @@ def _check_gpu(variant: Variant, gpu: str, pool: Pool) -> None:
         )
 
 
-def _check_there(variant: Variant, values: Mapping[str, Any]) -> None:
+def _check_filled(variant: Variant, filled: _Filled) -> None:
+    """Refuses a scenario that lacks something, or has options that its engine has not."""
+    document, values = variant.document, filled.values
+    found = []
     missing = [key for key in ("model", "gpu") if key not in values]
     if missing:
-        raise InputError(
-            f"The scenario {variant.scenario!r} lacks {' and '.join(missing)}.",
-            hint="Write it there, or under `defaults:`.",
-            location=variant.document.location(),
+        found.append(
+            Found(
+                document.location(),
+                f"The scenario {variant.scenario!r} lacks {' and '.join(missing)}. Write it there,"
+                " or under `defaults:`.",
+            )
         )
+    for name, sentence in option_problems(values.get("engine", "vllm"), filled.options):
+        found.append(Found(_option_location(document, name), sentence))
+    refuse(found, file=document.location())
+
+
+def _option_location(document: MergedDocument, name: str | None) -> str:
+    """Where an option stands: in the scenario, else in its command."""
+    options = document.data.get("options") or {}
+    if name is not None and name in options:
+        return document.location(("options", name))
+    return document.location(("options",) if name is None and options else ("command",))
 
 
 def _context(

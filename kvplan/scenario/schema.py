@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from kvplan.errors import shown
 from kvplan.scenario.fields import (
     Context,
     Count,
@@ -14,14 +16,16 @@ from kvplan.scenario.fields import (
     Name,
     Size,
     Word,
+    sentence,
 )
+from kvplan.scenario.keys import split_keys
 from kvplan.scenario.workload import Workload
 
 SCHEMA = "kvplan.scenario/1"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class Prices(_Part):
@@ -83,10 +87,36 @@ class Settings(_Part):
     )
 
 
+def _varied_key(path: str) -> str:
+    def read(text: str) -> tuple[str, ...]:
+        return split_keys(text, Settings.model_fields)
+
+    sentence(read, path)
+    return path
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    seen: set[str] = set()
+    for value in values:
+        written = json.dumps(value, sort_keys=True)
+        if written in seen:
+            raise ValueError(f"{shown(value)} stands here twice. Two variants can't be the same.")
+        seen.add(written)
+    return values
+
+
+_VariedKey = Annotated[str, AfterValidator(_varied_key)]
+_Varied = Annotated[
+    list[Any],
+    Field(min_length=1, max_length=100, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_distinct),
+]
+
+
 class Scenario(Settings):
     """One deployment."""
 
-    matrix: dict[str, Annotated[list[Any], Field(min_length=1, max_length=100)]] | None = Field(
+    matrix: dict[_VariedKey, _Varied] | None = Field(
         None, description="Values by key; the scenario is checked for every combination."
     )
 

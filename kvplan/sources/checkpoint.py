@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -37,7 +37,7 @@ class CheckpointIndex(BaseModel):
         note: Why ``total_bytes`` is None, as a sentence, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     files: tuple[str, ...]
     total_bytes: int | None
@@ -54,7 +54,7 @@ class Weights(BaseModel):
         notes: What could not be had, as sentences.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     tensors: tuple[TensorHeader, ...] | None = None
     total_bytes: int | None = None

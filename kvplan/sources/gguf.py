@@ -102,7 +102,8 @@ def _start(cursor: Cursor) -> tuple[int, int]:
 
 def _metadata(cursor: Cursor, vocabulary: Vocabulary, count: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
-    for _ in range(count):
+    for number in range(count):
+        vocabulary.last = number == count - 1
         key = cursor.text(LONGEST_KEY)
         if key in metadata:
             raise cursor.damaged(f"has the key {key[:80]!r} twice")

@@ -111,6 +111,7 @@ class Cursor:
             self._at = max(self._at, len(self._window) - longest + 1)
             if self._size - self.position < longest:
                 return None
+            self.move(self.position)  # nothing of the old window is copied into the next
             self._fill(longest)
         return None
 

@@ -26,8 +26,9 @@ def read_gguf(path: Path) -> ModelFacts:
     files.file_size(path)
     parts = _parts(path)
     headers = [read_header(part) for part in parts]
-    _check_parts(headers, path)
+    _check_parts(headers, parts, path)
     tensors = _joined(headers, parts)
+    _check_tensors(headers[0], len(tensors), path)
     missing = sum(header.missing_bytes for header in headers)
     return ModelFacts(
         id=str(path),
@@ -64,12 +65,35 @@ def _parts(path: Path) -> tuple[Path, ...]:
     return tuple(path.with_name(part) for part in wanted)
 
 
-def _check_parts(headers: list[GgufHeader], path: Path) -> None:
+def _check_parts(headers: list[GgufHeader], parts: tuple[Path, ...], path: Path) -> None:
+    """Parts state how many there are and which they are, as llama.cpp checks when it loads them."""
     stated = headers[0].metadata.get("split.count", 1)
     if stated not in (0, 1, len(headers)):
         raise InputError(
             f"The file is one of {stated} parts, and its name does not say which.",
             hint="Give the parts the names they were published under: NAME-00001-of-00003.gguf.",
+            location=str(path),
+        )
+    for number, (header, part) in enumerate(zip(headers, parts, strict=True)):
+        own = header.metadata.get("split.no", number)
+        if own != number and len(parts) > 1:
+            raise InputError(
+                f"The file is named part {number + 1}, and states that it is part {_next(own)}.",
+                hint="Give the parts the names they were published under.",
+                location=str(part),
+            )
+
+
+def _next(number: object) -> object:
+    return number + 1 if isinstance(number, int) else repr(number)[:40]
+
+
+def _check_tensors(first: GgufHeader, count: int, path: Path) -> None:
+    stated = first.metadata.get("split.tensors.count", count)
+    if stated not in (0, count):
+        raise InputError(
+            f"The model has {stated} tensors by its first file, and {count:,} in all.",
+            hint="Download all parts again; they are not of one model.",
             location=str(path),
         )
 

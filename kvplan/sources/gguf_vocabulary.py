@@ -2,9 +2,10 @@
 
 A string says where the next one starts, so the only sure way past an array goes through every
 length: some 80 ns each in Python. Short arrays are passed that way. Of long ones the end is looked
-for: the key of the pair that follows, which converters write in the tokenizer's own section. What
-stands there has to be a whole header's rest (pairs and tensors in number, each tensor where the one
-before it ends); where it is not, the header is read once more, string by string.
+for: the key of the pair that follows, which converters write in the tokenizer's own section, or
+behind the last pair the first tensor. What stands there has to be a whole header's rest (pairs and
+tensors in number, each tensor where the one before it ends); where it is not, the header is read
+once more, string by string.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ MOST = 2**23
 WALKED = 2**17
 """Strings of a header that are passed one by one: 10 ms."""
 
-# Sections of the keys that follow tokens and merges; before each stand the upper bytes of its
-# length, which are 0. Source: ggml-org/llama.cpp@0c1e57098 gguf-py/gguf/constants.py (``Keys``).
-_NEXT = (b"\0\0\0\0\0\0tokenizer.", b"\0\0\0\0\0\0general.")
+# How keys that follow tokens and merges begin, and names of tensors; before each stand the upper
+# bytes of its length, which are 0. Source: ggml-org/llama.cpp@0c1e57098
+# gguf-py/gguf/constants.py (``Keys``, ``TENSOR_NAMES``).
+_NEXT_KEY = (b"\0\0\0\0\0\0tokenizer.", b"\0\0\0\0\0\0general.")
+_FIRST_TENSOR = tuple(
+    b"\0\0\0\0\0\0" + name for name in (b"token_embd.", b"blk.", b"output", b"rope_")
+)
 _LENGTH_BYTES_BEFORE = 2
 _SHORTEST = 8  # bytes of a string: its length
 _USUAL = 64  # bytes that a token is shorter than on average; ends are looked for no farther
@@ -34,10 +39,12 @@ class Vocabulary:
 
     Attributes:
         leapt: Whether it was.
+        last: Whether the array is the last pair's, so that tensors follow.
     """
 
     def __init__(self, cursor: Cursor, *, leap: bool = True) -> None:
-        self.leapt = False
+        self.leapt: bool = False
+        self.last: bool = False
         self._cursor = cursor
         self._leap = leap
         self._walked = self._passed = 0
@@ -59,14 +66,10 @@ class Vocabulary:
             self._cursor.skip_strings(count)
 
     def _leap_over(self, count: int) -> bool:
-        """Goes to the key that follows; False: none was found, and the cursor is where it was."""
+        """Goes to what follows; False: nothing was found, and the cursor is where it was."""
         start = self._cursor.position
-        stop = start + _USUAL * count
-        while (found := self._cursor.find(_NEXT, stop)) is not None:
-            end = found - _LENGTH_BYTES_BEFORE
-            if end - start >= _SHORTEST * count:
-                self._cursor.move(end)
-                self.leapt = True
-                return True
-        self._cursor.move(start)
-        return False
+        self._cursor.skip(_SHORTEST * count)
+        found = self._cursor.find(_FIRST_TENSOR if self.last else _NEXT_KEY, start + _USUAL * count)
+        self._cursor.move(start if found is None else found - _LENGTH_BYTES_BEFORE)
+        self.leapt = self.leapt or found is not None
+        return found is not None

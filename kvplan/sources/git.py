@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from kvplan.sources.files import too_large
 from kvplan.sources.yaml_reader import MAX_BYTES
 
 _SECONDS = 30
+_CONFIG = "config.json"
+_FILE_MODES = frozenset((b"100644", b"100755"))
+# A trace of a day, or the headers and small weights of a model; larger files are not in git.
+_LARGEST_COPY = 512 * 2**20
 
 
 class Revision:
@@ -58,9 +63,71 @@ class Revision:
         """Whether the revision has such a file."""
         return _git(self._top, "cat-file", "-e", self._object(path)) is not None
 
+    def below(self, folder: Path) -> list[Path]:
+        """The files that the revision has below a folder, also those that are gone by now."""
+        inside = folder.resolve().relative_to(self._top.resolve()).as_posix()
+        words = () if inside == "." else ("--", f"{inside}/")
+        listed = _git(
+            self._top, "ls-tree", "-r", "-z", "--name-only", "--full-tree", self._commit, *words
+        )
+        names = [os.fsdecode(name) for name in (listed or b"").split(b"\0") if name]
+        return [folder / Path(name).relative_to(inside) for name in names]
+
     def read_any(self, path: Path) -> bytes:
         """The bytes of a file of any size, or nothing where there is none."""
         return _git(self._top, "cat-file", "blob", self._object(path)) or b""
+
+    def copied(self, path: Path, folder: Path) -> Path:
+        """A file, or a folder's files, as they are in the revision, below ``folder``.
+
+        A path outside of the repository is returned as it is: no revision has it. Links and
+        submodules are left out.
+
+        Args:
+            path: Resolved.
+            folder: Where copies are put; a path that is there already is not read again.
+
+        Raises:
+            UsageError: the revision has no such file.
+            InputError: a file is too large to be copied.
+        """
+        top = self._top.resolve()
+        if not path.is_relative_to(top):
+            return path
+        inside = path.relative_to(top)
+        target = folder / inside
+        if target.exists():
+            return target
+        # A config.json stands for its whole folder.
+        wanted = inside.parent if path.name == _CONFIG else inside
+        blobs = self._blobs(wanted.as_posix()) or self._blobs(f"{wanted.as_posix()}/")
+        if not blobs:
+            raise UsageError(
+                f"{self.name} has no file {inside.as_posix()!r}.",
+                hint="Commit it there, or compare with another revision.",
+            )
+        for name, size in blobs.items():
+            if size > _LARGEST_COPY:
+                raise too_large(size, _LARGEST_COPY, f"{self.name}:{name}")
+            self._copy(name, folder / name)
+        return target
+
+    def _blobs(self, name: str) -> dict[str, int]:
+        """Files and their sizes: the one of that name, or with a slash those of the folder."""
+        words = () if name in (".", "./") else ("--", name)
+        listed = _git(self._top, "ls-tree", "-z", "--long", "--full-tree", self._commit, *words)
+        found: dict[str, int] = {}
+        for entry in (listed or b"").split(b"\0"):
+            about, _, file = entry.partition(b"\t")
+            mode, *rest = about.split() or [b""]
+            if mode in _FILE_MODES:
+                found[os.fsdecode(file)] = int(rest[-1])
+        return found
+
+    def _copy(self, name: str, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = _git(self._top, "cat-file", "blob", f"{self._commit}:{name}")
+        target.write_bytes(content or b"")
 
     def _object(self, path: Path) -> str:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -24,7 +24,7 @@ Count = Annotated[int, Field(gt=0, lt=2**60)]
 class StatedCheckpoint(BaseModel):
     """Size of the weight files as a source states it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     total_bytes: Count | None = None
     parameters: Count | None = None
@@ -34,7 +34,7 @@ class StatedCheckpoint(BaseModel):
 class StatedLicense(BaseModel):
     """The licence's name as a source states it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     value: Text
     source: Text
@@ -43,7 +43,7 @@ class StatedLicense(BaseModel):
 class StatedProcessor(BaseModel):
     """Keys of the file that says how images are prepared, only those that matter."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     config: Annotated[dict[str, Any], Field(min_length=1)]
     source: Text
@@ -61,7 +61,7 @@ class ModelSpecFile(BaseModel):
         revision: The commit on the Hub that the facts belong to, if known.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     form: Literal["kvplan.model/1"] = Field(alias="schema")
     id: Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +23,7 @@ _DATE = r"^\d{4}-\d{2}-\d{2}$"
 
 
 class _Machine(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: Text
     gpus: Count
@@ -31,7 +31,7 @@ class _Machine(BaseModel):
 
 
 class _Sold(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     gpu: Text
     source: Text | None = None
@@ -39,7 +39,7 @@ class _Sold(BaseModel):
 
 
 class _Prices(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     currency: Text
     region: Text
@@ -51,7 +51,7 @@ class _Prices(BaseModel):
 class _Cloud(BaseModel):
     """A bundled file: one cloud's machines by GPU, and where its prices come from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     schema_: Literal["kvplan.instances/1"] = Field(alias="schema")
     cloud: Text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -43,7 +44,7 @@ class Quantized(BaseModel):
         kv_scheme: Cache format that the checkpoint prescribes, or None.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     name: str | None = None
     weights: tuple[Weight, ...]

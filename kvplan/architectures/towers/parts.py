@@ -7,6 +7,8 @@ which splits attention and feed-forward of a tower like a decoder's and keeps th
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 from kvplan.architectures.blocks import Weights, linear, norm, vector
@@ -29,7 +31,7 @@ class TowerSizes(BaseModel):
         keys: Rows of the key and of the value projection; 0: as many as there are queries.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     hidden: int
     width: int
@@ -49,7 +51,7 @@ class LayerForm(BaseModel):
         qkv_bias, key_bias, out_bias, mlp_bias, norm_bias: Who has one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     qkv: tuple[str, ...] = _SEPARATE
     out: str = "self_attn.out_proj"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvplan.engines.base import DraftRequest, Setup
-from kvplan.engines.llamacpp import history
+from kvplan.engines.llamacpp import flash, history
 from kvplan.engines.llamacpp.allocation import Body
 from kvplan.engines.llamacpp.caches import Types, layer_stores
 from kvplan.engines.llamacpp.deployment import LlamaCppDeployment
@@ -67,12 +67,14 @@ class LlamaCpp:
         settings = resolve(setup.options, setup.kv_dtype)
         version = setup.version or history.NEWEST
         _check(setup)
+        machine = machine_of(setup, settings.tensor_split)
+        settings = flash.settle(settings, machine)
         return LlamaCppDeployment(
             setup=setup,
             version=version,
             rules=history.rules_for(version),
             settings=settings,
-            machine=machine_of(setup, settings.tensor_split),
+            machine=machine,
             body=body_of(setup.model, _types(settings), rollback=_rollback(settings)),
             draft=_draft(setup.draft, settings),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kvplan.engines.llamacpp import families, history
+from kvplan.engines.llamacpp import families, flash, history
 from kvplan.engines.llamacpp.allocation import Allocation
 from kvplan.engines.llamacpp.context import STEP
 from kvplan.engines.llamacpp.devices import named_gpus
@@ -50,6 +50,8 @@ def collect(
     found += _hosts(start)
     found += _elsewhere(start)
     found += _margin(deployment, start)
+    if deployment.wording is OWN:
+        found += flash.remarks(deployment.settings, deployment.machine)
     found += deployment.wording.notes
     found += _model(deployment)
     found += _coverage(deployment)

@@ -39,6 +39,12 @@ class TensorRtLlm:
             EngineRefusesError, NotModelledError, UsageError: see `kvplan.engines.base.Engine`.
         """
         frame = frame_of(setup)
+        if (setup.model.quantization or "").startswith("gguf"):
+            # nvidia.github.io/TensorRT-LLM/1.3.0rc27/features/quantization.html
+            raise NotModelledError(
+                "GGUF is not among the formats that TensorRT-LLM documents.",
+                hint="Choose llama.cpp, or the model's own checkpoint.",
+            )
         if setup.parallelism.dcp > 1:
             raise NotModelledError(
                 "kvplan does not model context parallelism in TensorRT-LLM.",

@@ -32,14 +32,17 @@ def full_ledger(deployment: TensorRtDeployment) -> tuple[LedgerLine, ...]:
 
 
 def given_ledger(deployment: TensorRtDeployment) -> tuple[LedgerLine, ...]:
-    """The ledger of a pool whose bytes were given: the blocks and what is less than one."""
+    """The ledger of a pool whose bytes were given: the blocks and what is less than one.
+
+    Where the last block is rounded up it lies beyond those bytes, and nothing is left.
+    """
     pool = tuple(_pool(deployment))
     budget = deployment.shares[deployment.fullest].estimated
     spent = _values(pool)
     rest = Draft(
         "budget_rest",
         "free",
-        " - ".join(("kv_budget", *spent)),
+        f"max(0, {' - '.join(('kv_budget', *spent))})",
         {"kv_budget": budget, **spent},
         source="kv_budget as given",
         confidence="exact",

@@ -7,7 +7,7 @@ Source: tensorrt_llm/_torch/pyexecutor/_util.py _cal_max_memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kvplan.engines import occupied, runtime
@@ -57,21 +57,22 @@ class RankMemory:
     @property
     def share(self) -> Share:
         """Bytes for the cache by the estimate, and by what is free when it is allocated."""
-        given_back = sum(d.value() for d in self.spent if d.name in self.released)
-        free = self.device.total - self.peak + given_back
-        return Share(self._part(self.device.total - self.peak), self._part(free))
+        return self._share(self.device.total, [(d, d.value()) for d in self.spent])
 
     @property
     def low(self) -> Share:
         """The same if every line is at its high end."""
-        left = self.device.low - sum(draft.value(draft.high) for draft in self.spent)
-        return Share(self._part(left), self._part(left))
+        return self._share(self.device.low, [(d, d.value(d.high)) for d in self.spent])
 
     @property
     def high(self) -> Share:
         """The same if every line is at its low end."""
-        left = self.device.high - sum(draft.value(draft.low) for draft in self.spent)
-        return Share(self._part(left), self._part(left))
+        return self._share(self.device.high, [(d, d.value(d.low)) for d in self.spent])
+
+    def _share(self, total: int, spent: Sequence[tuple[Draft, int]]) -> Share:
+        left = total - sum(size for _, size in spent)
+        given_back = sum(size for draft, size in spent if draft.name in self.released)
+        return Share(self._part(left), self._part(left + given_back))
 
     def _part(self, left: int) -> int:
         return int(left * self.fraction) if left > 0 else left

@@ -117,7 +117,9 @@ def _is_cut_short(plan: Plan) -> bool:
     batch = plan.engine.options.get("max_num_batched_tokens")
     requests = plan.engine.options.get("max_num_seqs")
     length = plan.workload.context
-    return bool(batch and requests and length) and length * requests < batch
+    if not isinstance(batch, int) or not isinstance(requests, int) or length is None:
+        return False
+    return length * requests < batch
 
 
 def _usual(version: str) -> dict[str, Any]:

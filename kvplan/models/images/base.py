@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
@@ -24,7 +24,7 @@ class ImageRule(BaseModel):
             them: its class's ``max_patches = 16``, or ``no largest image``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     unstated: tuple[str, ...] = ()

@@ -102,7 +102,8 @@ class TrafficLoad:
     def __init__(self, question: Question, context: int, concurrency: int | None) -> None:
         self._question = question
         self._concurrency = concurrency or 1
-        traffic, self.left_out = question.traffic.within(context)
+        traffic, left_out = question.traffic.within(context)
+        self.left_out: float = left_out
         self._traffic = traffic
         self._context = context
         whole = sum(share for _, _, share in traffic.pairs) or 1.0

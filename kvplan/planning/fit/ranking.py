@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from kvplan.fit_result import FitPlan
 
 Scores = tuple[float, int, float, float]
+Traits = tuple[int, bool, bool]
 
 
 def scores(plan: FitPlan) -> Scores:
@@ -23,14 +24,23 @@ def scores(plan: FitPlan) -> Scores:
     )
 
 
+def traits(plan: FitPlan) -> Traits:
+    """Machines a replica lies on, and whether weights and cache are in another format.
+
+    What these cost (a network's time, accuracy) is not modelled: a plan without them is never
+    said to be beaten by one with them.
+    """
+    return (plan.machines, *plan.changed)
+
+
 def ranked(plans: Iterable[FitPlan]) -> tuple[tuple[FitPlan, ...], dict[int, int]]:
     """The plans in order, and by rank the rank of the plan that beats each dominated one."""
-    ordered = sorted(plans, key=lambda plan: (scores(plan), *_names(plan)))
-    frontier: list[tuple[int, Scores]] = []
+    ordered = sorted(plans, key=lambda plan: (scores(plan), traits(plan), *_names(plan)))
+    frontier: list[tuple[int, tuple[float, ...]]] = []
     done: list[FitPlan] = []
     beaten: dict[int, int] = {}
     for rank, plan in enumerate(ordered, 1):
-        own = scores(plan)
+        own = (*scores(plan), *traits(plan))
         # Whoever beats it is nowhere worse, and so comes before it in this order.
         better = _beats(frontier, own)
         if better is None:
@@ -41,19 +51,17 @@ def ranked(plans: Iterable[FitPlan]) -> tuple[tuple[FitPlan, ...], dict[int, int
     return tuple(done), beaten
 
 
-def _beats(frontier: Sequence[tuple[int, Scores]], own: Scores) -> int | None:
+def _beats(frontier: Sequence[tuple[int, tuple[float, ...]]], own: tuple[float, ...]) -> int | None:
     for rank, other in frontier:
         if all(ours >= theirs for ours, theirs in zip(own, other, strict=True)):
             return rank
     return None
 
 
-def _names(plan: FitPlan) -> tuple[bool, bool, int, int, str, str, str, str, str]:
-    """Among equals formats as they are come first, then fewer stages and ranks."""
+def _names(plan: FitPlan) -> tuple[int, int, str, str, str, str, str]:
+    """Among equals fewer stages and ranks come first."""
     parallel = plan.parallelism
     return (
-        plan.weights != "auto",
-        plan.kv_dtype != "auto",
         parallel.pp,
         parallel.tp,
         plan.gpu,

@@ -40,12 +40,12 @@ class Question:
     assumed: tuple[str, ...] = ()
 
 
-def fit(asked: Question, progress: Callable[[int], None] | None = None) -> FitResult:
+def fit(asked: Question, progress: Callable[[int, int], None] | None = None) -> FitResult:
     """Searches.
 
     Args:
         asked: The question.
-        progress: Told after each device how many are done.
+        progress: Told how many devices are done, and of how many.
     """
     start, tally = time.monotonic(), Tally()
     search = Search(
@@ -116,7 +116,13 @@ def _assumed(asked: Question) -> tuple[str, ...]:
     links = "a machine" if node is None else f"a node of {node} GPUs"
     peak = f"{shares.bandwidth:.0%} of a GPU's bandwidth and {shares.flops:.0%} of its arithmetic"
     decoding = f"A token's time is that of all requests decoding at {need.seen:,} tokens"
+    other = len(asked.specs) > 1 or any(len(one.kv_dtypes) > 1 for one in asked.space.engines)
+    accuracy = (
+        "Another format of weights or cache costs accuracy, which is in no figure: try it on your"
+        " own prompts. Such a checkpoint has to exist or be made."
+    )
     return (
+        *((accuracy,) if other else ()),
         f"Times are bounds, at {peak}; launching, communication and queues come on top.",
         f"{decoding}; a prompt's is that of {need.prompt:,} tokens alone.",
         f"A tensor parallel group stays within {links}.",

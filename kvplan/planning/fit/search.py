@@ -60,7 +60,7 @@ class Search:
 
     Attributes:
         specs: The model with its weights in each format, or why it can't be had in it.
-        progress: Told after each device how many are done.
+        progress: Told how many devices are done, and of how many.
     """
 
     space: Space
@@ -70,7 +70,7 @@ class Search:
     shares: Shares
     specs: Mapping[str, ModelSpec | RefusedError | UsageError]
     tally: Tally
-    progress: Callable[[int], None] | None = None
+    progress: Callable[[int, int], None] | None = None
 
     def run(self) -> Iterator[FitPlan | Loser]:
         """Every shape's plan, or the reason why it has none."""
@@ -79,7 +79,7 @@ class Search:
                 for weights in choice.weights:
                     yield from self._of_weights(gpu, choice, weights)
             if self.progress is not None:
-                self.progress(done)
+                self.progress(done, len(self.space.gpus))
 
     def _of_weights(
         self, gpu: GpuSpec, choice: EngineChoice, weights: str
@@ -157,7 +157,8 @@ class Search:
         if over is not None:
             why: Why = "no_price" if bought is None or bought.per_hour is None else "over_budget"
             return _lost(shape, replicas, why, over, bought.per_hour if bought else None)
-        return _plan(trial, held, replicas, bought, speed)
+        machines = _machines(shape, bought, self.market.node)
+        return _plan(trial, held, replicas, bought, speed, machines=machines)
 
 
 class _Trial:
@@ -297,9 +298,16 @@ def _lost(
 
 
 def _plan(
-    trial: _Trial, held: Held, replicas: int, bought: Bought | None, speed: SpeedBounds | None
+    trial: _Trial,
+    held: Held,
+    replicas: int,
+    bought: Bought | None,
+    speed: SpeedBounds | None,
+    *,
+    machines: int,
 ) -> FitPlan:
     shape = trial.shape
+    crawls = _crawls(speed)
     return FitPlan(
         gpu=shape.gpu.id,
         gpus=shape.ranks * replicas,
@@ -314,23 +322,40 @@ def _plan(
         headroom=held.requests / held.needed - 1.0,
         bought=bought,
         speed=speed,
-        remarks=tuple(_remarks(shape, speed, bought, shape.ranks * replicas)),
+        machines=machines,
+        crawls=bool(crawls),
+        remarks=tuple(_remarks(crawls, machines, speed, bought, shape.ranks * replicas)),
     )
 
 
+def _machines(shape: Shape, bought: Bought | None, node: int | None) -> int:
+    """Machines that the stages of one replica lie on."""
+    within = node
+    if bought is not None and bought.name != shape.gpu.id:
+        within = bought.gpus // bought.count
+    return 1 if within is None else ceil_div(shape.pp, max(1, within // shape.tp))
+
+
+def _crawls(speed: SpeedBounds | None) -> str:
+    """How it crawls, as words; empty where it does not or that is not known."""
+    if speed is None:
+        return ""
+    if speed.tpot_s > CRAWL_TPOT_S:
+        return f"crawls: at most {1 / speed.tpot_s:,.1f} tokens a second for each request"
+    if speed.ttft_s > CRAWL_TTFT_S:
+        return f"crawls: a prompt takes at least {speed.ttft_s:,.0f} s"
+    return ""
+
+
 def _remarks(
-    shape: Shape, speed: SpeedBounds | None, bought: Bought | None, used: int
+    crawls: str, machines: int, speed: SpeedBounds | None, bought: Bought | None, used: int
 ) -> Iterator[str]:
     if speed is None:
         yield "how fast this GPU is is not known"
-    elif speed.tpot_s > CRAWL_TPOT_S:
-        yield f"crawls: at most {1 / speed.tpot_s:,.1f} tokens a second for each request"
-    elif speed.ttft_s > CRAWL_TTFT_S:
-        yield f"crawls: a prompt takes at least {speed.ttft_s:,.0f} s"
-    if bought is not None and bought.name != shape.gpu.id:
-        each = bought.gpus // bought.count // shape.tp
-        if shape.pp > each:
-            yield f"a replica's stages lie on {ceil_div(shape.pp, each)} machines"
+    elif crawls:
+        yield crawls
+    if machines > 1:
+        yield f"a replica's stages lie on {machines} machines"
     if bought is not None and bought.gpus > used:
         yield f"{bought.gpus - used} of {bought.gpus} GPUs stay unused"
     if bought is None or bought.per_hour is None:

@@ -31,7 +31,7 @@ class Chunk:
     __slots__ = ("after", "end", "runs")
 
     def __init__(self, end: int) -> None:
-        self.end = end
+        self.end: int = end
         self.after: dict[Piece, Chunk] = {}
         self.runs: dict[int, list[Run]] = {}
 
@@ -46,7 +46,7 @@ class Chain:
     __slots__ = ("_ends", "chunks")
 
     def __init__(self, chunks: list[Chunk]) -> None:
-        self.chunks = chunks
+        self.chunks: list[Chunk] = chunks
         self._ends: dict[int, list[int]] = {}
 
     def parts(self, low: int, high: int, block_tokens: int) -> Iterator[tuple[Chunk, int, int]]:

@@ -73,10 +73,10 @@ class Memory:
         self.pool = pool
         # Groups that keep every token settle how long a hit can be: they come first.
         order = sorted(range(len(pool.groups)), key=lambda index: pool.groups[index].keeps != "all")
-        self.groups = tuple(pool.groups[index] for index in order)
+        self.groups: tuple[BlockGroup, ...] = tuple(pool.groups[index] for index in order)
         self.tiers = tiers
-        self.store = Store(pool.blocks, tiers.evicted if tiers.levels else None)
-        self.changes = 0
+        self.store: Store = Store(pool.blocks, tiers.evicted if tiers.levels else None)
+        self.changes: int = 0
         self._fixed = sum(group.fixed for group in self.groups)
         self._local = tuple((index,) for index in range(len(self.groups)))
         self._every = tuple(tiers.slots(index) for index in range(len(self.groups)))

@@ -42,16 +42,16 @@ class Recorder:
     """Counts of one simulation. Times are seconds of the simulated clock."""
 
     def __init__(self, limits: Limits) -> None:
-        self.steps = 0
+        self.steps: int = 0
         self.arrived = 0
-        self.finished = 0
+        self.finished: int = 0
         self.refused = 0
-        self.cut = 0
-        self.prompt_tokens = 0
-        self.hit_tokens = 0
-        self.local_tokens = 0
+        self.cut: int = 0
+        self.prompt_tokens: int = 0
+        self.hit_tokens: int = 0
+        self.local_tokens: int = 0
         self.loaded_blocks: list[int] = []
-        self.timeline = Timeline()
+        self.timeline: Timeline = Timeline()
         self._limits = limits
         self._good = 0
         self._output_tokens = 0

@@ -22,10 +22,10 @@ class Run:
     __slots__ = ("batch", "high", "holders", "low")
 
     def __init__(self, low: int, high: int, holders: int, batch: Batch | None) -> None:
-        self.low = low
-        self.high = high
-        self.holders = holders
-        self.batch = batch
+        self.low: int = low
+        self.high: int = high
+        self.holders: int = holders
+        self.batch: Batch | None = batch
 
 
 class Batch:
@@ -40,9 +40,9 @@ class Batch:
     __slots__ = ("home", "owner", "runs")
 
     def __init__(self, home: list[Run], owner: tuple[object, int]) -> None:
-        self.home = home
+        self.home: list[Run] = home
         self.runs: list[Run] = []
-        self.owner = owner
+        self.owner: tuple[object, int] = owner
 
 
 _HIGH = attrgetter("high")

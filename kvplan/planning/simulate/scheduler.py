@@ -39,7 +39,7 @@ class Scheduler:
     def __init__(
         self, memory: Memory, times: StepTimes, recorder: Recorder, *, longest: int
     ) -> None:
-        self.now = 0.0
+        self.now: float = 0.0
         self.memory = memory
         self._pool = memory.pool
         self._times = times

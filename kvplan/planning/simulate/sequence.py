@@ -18,9 +18,9 @@ class Holding:
     __slots__ = ("copies", "first", "last", "stored")
 
     def __init__(self) -> None:
-        self.first = 0
-        self.last = 0
-        self.stored = 0
+        self.first: int = 0
+        self.last: int = 0
+        self.stored: int = 0
         self.copies: list[tuple[int, int, int]] = []
 
 
@@ -49,20 +49,20 @@ class Sequence:
     def __init__(
         self, number: int, request: Request, chain: Chain, *, groups: int, length: int
     ) -> None:
-        self.number = number
-        self.request = request
-        self.chain = chain
-        self.length = length
-        self.computed = 0
-        self.target = request.prompt_tokens
-        self.generated = 0
-        self.holdings = [Holding() for _ in range(groups)]
-        self.joined = -1
+        self.number: int = number
+        self.request: Request = request
+        self.chain: Chain = chain
+        self.length: int = length
+        self.computed: int = 0
+        self.target: int = request.prompt_tokens
+        self.generated: int = 0
+        self.holdings: list[Holding] = [Holding() for _ in range(groups)]
+        self.joined: int = -1
         self.admitted_s: float | None = None
         self.first_token_s: float | None = None
-        self.refusals = (0, 0)
-        self.preemptions = 0
-        self.lost = 0
+        self.refusals: tuple[int, int] = (0, 0)
+        self.preemptions: int = 0
+        self.lost: int = 0
 
     @property
     def output(self) -> int:

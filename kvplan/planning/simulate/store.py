@@ -26,8 +26,8 @@ class Store:
 
     def __init__(self, capacity: int, evicted: Evicted | None = None) -> None:
         self.capacity = capacity
-        self.empty = capacity
-        self.kept = 0
+        self.empty: int = capacity
+        self.kept: int = 0
         self._evicted = evicted
         self._order: OrderedDict[Batch, None] = OrderedDict()
 

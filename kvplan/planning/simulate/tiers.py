@@ -41,7 +41,7 @@ class Tiers:
 
     def __init__(self, levels: tuple[Tier, ...], groups: int, block_bytes: int) -> None:
         self.levels = levels
-        self.written_blocks = [0] * len(levels)
+        self.written_blocks: list[int] = [0] * len(levels)
         self._groups = groups
         self._bytes = block_bytes
         self._stores = [Store(level.blocks, self.evicted) for level in levels]

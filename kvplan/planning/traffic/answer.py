@@ -8,6 +8,7 @@ from dataclasses import replace
 from kvplan.engines.base import Answer, Prepared, Setup
 from kvplan.errors import UsageError
 from kvplan.plan import Reason, Verdict
+from kvplan.plan_book import RiskPoint
 from kvplan.planning.size import gpu_part, model_part
 from kvplan.planning.traffic import figures, words
 from kvplan.planning.traffic.capacity import Held
@@ -17,6 +18,7 @@ from kvplan.planning.traffic.kept_figures import retained
 from kvplan.planning.traffic.pools_apart import Prefill, apart_of, pools_of
 from kvplan.planning.traffic.question import Found, Question
 from kvplan.planning.traffic.replica import Measured, measure
+from kvplan.planning.traffic.risk_curve import risk_curve
 from kvplan.planning.traffic.summary import summary_of
 from kvplan.planning.traffic.traffic import Service, Traffic, check_risk
 from kvplan.planning.traffic.verified import verified
@@ -24,7 +26,7 @@ from kvplan.traffic_parts import HeldByClosedSimulation
 from kvplan.traffic_plan import FittedPercentiles, HeldRequests, LoadOnPools, TrafficPlan
 from kvplan.workloads.percentiles import Fit
 
-__all__ = ["Question", "answer_traffic"]
+__all__ = ["Question", "answer_traffic", "answer_with_curve"]
 
 _HUNDRED = 100.0
 
@@ -52,6 +54,21 @@ def answer_traffic(
     """
     check_risk(asked.risk)
     return _plan(_look(prepared, setup, context, asked, prefill), context)
+
+
+def answer_with_curve(
+    prepared: Prepared, setup: Setup, context: int, asked: Question
+) -> tuple[TrafficPlan, tuple[RiskPoint, ...]]:
+    """The same without a prefill pool, and the risk by the number of requests at once.
+
+    Raises:
+        NotModelledError, UsageError: see `answer_traffic`.
+    """
+    check_risk(asked.risk)
+    found = _look(prepared, setup, context, asked, None)
+    arriving = asked.demand is not None and asked.demand.users is None
+    curve = risk_curve(found.measured, found.engine.capacity, arriving=arriving)
+    return _plan(found, context), curve
 
 
 def _look(

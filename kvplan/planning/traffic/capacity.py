@@ -66,6 +66,13 @@ class Replica:
         """
         return min(1.0, math.fsum(self._risks(population)) + self._too_many(population))
 
+    def judged(self, population: Population) -> float:
+        """As `risk`, on a grid of its own: what was asked before makes no difference.
+
+        A grid that is kept may have been made for far more requests and be so much coarser.
+        """
+        return Replica(self._pools, self._units).risk(population)
+
     def tightest(self, population: Population) -> str:
         """The pool with the highest risk, or ``sequences``."""
         risks = [*self._risks(population), self._too_many(population)]

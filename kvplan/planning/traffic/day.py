@@ -89,6 +89,7 @@ def load_of(
         factor: replica.risk(stream.population(factor, replicas))
         for factor in sorted({*demand.profile.hours, 1.0}, reverse=True)
     }
+    by_factor[peak] = replica.judged(stream.population(peak, replicas))
     concurrent = stream.population(1.0, replicas).mean * replicas
     return LoadOnPools(
         kind="arrivals" if demand.users is None else "users",
@@ -124,7 +125,7 @@ def _most_rate(replica: Replica, stream: Stream, replicas: int, risk: float) -> 
 def _replicas(replica: Replica, stream: Stream, peak: float, risk: float) -> int | None:
     """The fewest replicas that hold the busiest hour. Bisection."""
     low, high = 0, 1
-    while replica.risk(stream.population(peak, high)) > risk:
+    while replica.judged(stream.population(peak, high)) > risk:
         low, high = high, high * 2
         if high > MOST_REPLICAS:
             return None
@@ -132,7 +133,7 @@ def _replicas(replica: Replica, stream: Stream, peak: float, risk: float) -> int
         middle = (low + high) // 2
         low, high = (
             (low, middle)
-            if replica.risk(stream.population(peak, middle)) <= risk
+            if replica.judged(stream.population(peak, middle)) <= risk
             else (middle, high)
         )
     return high

@@ -11,7 +11,7 @@ from kvplan.models.spec import ModelSpec
 from kvplan.planning.policy import HeavyHitters, Policy, Rule, Streaming, implemented_by, not_in
 from kvplan.planning.traffic.capacity import Held, Replica
 from kvplan.planning.traffic.replica import Measured
-from kvplan.planning.traffic.seen import seen, units_of
+from kvplan.planning.traffic.seen import Units, seen, units_of
 from kvplan.planning.traffic.traffic import Service, Traffic
 from kvplan.traffic_parts import PolicyFigures, Retained
 from kvplan.traffic_plan import LoadOnPools
@@ -33,7 +33,7 @@ def retained(
         math.fsum(share * rule.kept_s(prompt, output) for prompt, output, share in traffic.pairs)
         / whole
     )
-    in_front = traffic.prefix.tokens if traffic.prefix and traffic.prefix_in_front else 0
+    in_front = traffic.in_front
     unit_seconds = math.fsum(
         share * rule.kept_s(prompt, output) * prepared.request_units(prompt + output + in_front)[-1]
         for prompt, output, share in traffic.pairs
@@ -81,15 +81,7 @@ def under_policy(
             "What a policy drops is planned for models without windows only.",
             hint="Leave out --kv-policy.",
         )
-    in_front = traffic.prefix.tokens if traffic.prefix and traffic.prefix_in_front else 0
-    pairs = tuple(_cut(policy.rule, pair, in_front) for pair in traffic.pairs)
-    cap = _cap(policy.rule)
-
-    def units(tokens: int) -> tuple[int, ...]:
-        return prepared.request_units(tokens if cap is None else min(tokens, cap))
-
-    found = seen(pairs, step=measured.pools.step, life=service.life(traffic.retention))
-    own = units_of(found.tokens, units, len(measured.pools.pools))
+    own = _units_left(prepared, measured, (traffic, service), policy.rule)
     held = Replica(measured.pools, own).constant(risk)
     longest = max(traffic.pairs, key=lambda pair: pair[0] + pair[1])
     return PolicyFigures(
@@ -98,8 +90,24 @@ def under_policy(
         by=implemented_by(policy),
         requests=int(held.requests) * measured.pools.replicas,
         mean_units=own[-1].mean,
-        kept_longest=policy.rule.kept(longest[0] + in_front, longest[1]),
+        kept_longest=policy.rule.kept(longest[0] + traffic.in_front, longest[1]),
     )
+
+
+def _units_left(
+    prepared: Prepared, measured: Measured, asked: tuple[Traffic, Service], rule: Rule
+) -> tuple[Units, ...]:
+    """Of each pool, what a seen request holds after the policy."""
+    traffic, service = asked
+    pairs = tuple(_cut(rule, pair, traffic.in_front) for pair in traffic.pairs)
+    kept = traffic.retention and traffic.retention.over(traffic.pairs, pairs)
+    cap = _cap(rule)
+
+    def units(tokens: int) -> tuple[int, ...]:
+        return prepared.request_units(tokens if cap is None else min(tokens, cap))
+
+    found = seen(pairs, step=measured.pools.step, life=service.life(kept))
+    return units_of(found.tokens, units, len(measured.pools.pools))
 
 
 def _cut(rule: Rule, pair: Pair, in_front: int) -> Pair:

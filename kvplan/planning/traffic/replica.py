@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kvplan.engines.base import Prepared, ReplicaPools
 from kvplan.planning.traffic.capacity import Replica
 from kvplan.planning.traffic.seen import Seen, Units, seen, units_of
-from kvplan.planning.traffic.traffic import Service, Traffic
+from kvplan.planning.traffic.traffic import Part, Service, Traffic
 
 Held = Callable[[int], tuple[int, ...]]
 
@@ -68,44 +68,54 @@ def measure(
         UsageError: no request.
     """
     pools = prepared.pools(context)
-    life = service.life(traffic.retention)
-    parts = [
-        (seen(pairs, step=pools.step, life=life), shared, _shares(pairs))
-        for pairs, shared in traffic.parts()
-    ]
+    parts = [_look(prepared, pools, part, service) for part in traffic.parts()]
     once = _once(prepared, pools, traffic)
-    count = len(pools.pools)
-    own = [
-        (found, units_of(found.tokens, held_by(prepared, shared), count), share)
-        for found, shared, share in parts
-    ]
-    whole = own
-    if any(shared for _, shared, _ in parts):
-        whole = [
-            (found, units_of(found.tokens, prepared.request_units, count), share)
-            for found, _, share in parts
-        ]
-    arriving = math.fsum(share for _, _, share in parts)
+    arriving = math.fsum(part.share for part in parts)
     return Measured(
         pools=pools,
         left=_without(pools, once, versions),
-        units=_together(own),
-        whole=_together(whole),
-        steps=math.fsum(found.steps * share for found, _, share in parts) / arriving,
-        kept_steps=math.fsum(found.kept_steps * share for found, _, share in parts) / arriving,
+        units=_together([(part.weight, part.own) for part in parts]),
+        whole=_together([(part.weight, part.whole) for part in parts]),
+        steps=math.fsum(part.weight for part in parts) / arriving,
+        kept_steps=math.fsum(part.seen.kept_steps * part.share for part in parts) / arriving,
         once=once,
-        tokens=_mean_tokens(own),
+        tokens=_mean_tokens(parts),
     )
 
 
-def _mean_tokens(parts: list[tuple[Seen, tuple[Units, ...], float]]) -> float:
-    weights = [found.steps * share for found, _, share in parts]
-    means = [math.fsum(t * part for t, part in found.tokens) for found, _, _ in parts]
-    return math.fsum(w * m for w, m in zip(weights, means, strict=True)) / math.fsum(weights)
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A part of the traffic: what is seen of it, and what that holds.
+
+    Attributes:
+        share: Of the arrivals, in the scale of the pairs.
+        own, whole: Units of each pool with what is shared left out, and with it.
+    """
+
+    seen: Seen
+    share: float
+    own: tuple[Units, ...]
+    whole: tuple[Units, ...]
+
+    @property
+    def weight(self) -> float:
+        """It is seen as often as it arrives, times its life."""
+        return self.seen.steps * self.share
 
 
-def _shares(pairs: tuple[tuple[int, int, float], ...]) -> float:
-    return math.fsum(share for _, _, share in pairs)
+def _look(prepared: Prepared, pools: ReplicaPools, part: Part, service: Service) -> _Looked:
+    found = seen(part.pairs, step=pools.step, life=service.life(part.retention))
+    count, share = len(pools.pools), math.fsum(share for _, _, share in part.pairs)
+    own = whole = units_of(found.tokens, prepared.request_units, count)
+    if part.shared:
+        own = units_of(found.tokens, held_by(prepared, part.shared), count)
+    return _Looked(found, share, own, whole)
+
+
+def _mean_tokens(parts: Sequence[_Looked]) -> float:
+    whole = math.fsum(part.weight for part in parts)
+    means = ((part.weight, math.fsum(t * at for t, at in part.seen.tokens)) for part in parts)
+    return math.fsum(weight * mean for weight, mean in means) / whole
 
 
 def held_by(prepared: Prepared, shared: int) -> Held:
@@ -137,14 +147,13 @@ def _without(pools: ReplicaPools, once: tuple[int, ...], versions: float) -> Rep
     return replace(pools, pools=left)
 
 
-def _together(parts: list[tuple[Seen, tuple[Units, ...], float]]) -> tuple[Units, ...]:
-    """Units of all parts; a part is seen as often as it arrives, times its life."""
-    weights = [found.steps * share for found, _, share in parts]
-    whole = math.fsum(weights)
+def _together(parts: Sequence[tuple[float, tuple[Units, ...]]]) -> tuple[Units, ...]:
+    """Units of all parts by their weights."""
+    whole = math.fsum(weight for weight, _ in parts)
     mixed: list[Units] = []
     for pool in range(len(parts[0][1])):
         sums: dict[int, float] = {}
-        for (_, units, _), weight in zip(parts, weights, strict=True):
+        for weight, units in parts:
             for held, share in units[pool].atoms:
                 sums[held] = sums.get(held, 0.0) + share * weight / whole
         mixed.append(Units(tuple(sorted(sums.items()))))

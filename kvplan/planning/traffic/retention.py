@@ -8,10 +8,11 @@ nobody anything; a simulation shows how much of them is found again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from kvplan.errors import UsageError
+from kvplan.workloads.lengths import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +48,21 @@ class Retention:
         """Mean seconds that the blocks of such a request are kept after its last token."""
         over = self.last.get((prompt, output), 0.0)
         return (1 - over) * self.until_next_s + over * self.ttl_s
+
+    def over(self, before: Iterable[Pair], after: Iterable[Pair]) -> Retention:
+        """The same rule for requests whose lengths became others: cut, or with a prefix in front.
+
+        Args:
+            before: Requests as ``last`` knows them.
+            after: The same ones in the same order. Where several became alike, their shares of
+                last turns are averaged.
+        """
+        if not self.last:
+            return self
+        whole: dict[tuple[int, int], float] = {}
+        ended: dict[tuple[int, int], float] = {}
+        for (prompt, output, share), (now_prompt, now_output, _) in zip(before, after, strict=True):
+            now = (now_prompt, now_output)
+            whole[now] = whole.get(now, 0.0) + share
+            ended[now] = ended.get(now, 0.0) + share * self.last.get((prompt, output), 0.0)
+        return replace(self, last={now: ended[now] / share for now, share in whole.items() if share})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kvplan.errors import UsageError
@@ -14,6 +14,21 @@ from kvplan.workloads.lengths import Pair
 from kvplan.workloads.sharing import PrefixRule
 
 LEAST_RISK, MOST_RISK = 1e-9, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Requests that share the same number of their tokens.
+
+    Attributes:
+        pairs: As `Traffic.pairs`, with the prefix.
+        shared: Tokens that they share.
+        retention: As `Traffic.retention`, for these lengths.
+    """
+
+    pairs: tuple[Pair, ...]
+    shared: int
+    retention: Retention | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +49,41 @@ class Traffic:
     prefix_in_front: bool = False
     retention: Retention | None = None
 
-    def parts(self) -> Iterator[tuple[tuple[Pair, ...], int]]:
+    @property
+    def in_front(self) -> int:
+        """Tokens of the prefix that come on top of the lengths."""
+        return self.prefix.tokens if self.prefix and self.prefix_in_front else 0
+
+    def parts(self) -> Iterator[Part]:
         """Requests by how many of their tokens are shared; those parts are disjoint."""
-        rule = self.prefix
+        rule, extra = self.prefix, self.in_front
         if rule is None:
-            yield self.pairs, 0
+            yield Part(self.pairs, 0, self.retention)
             return
-        extra = rule.tokens if self.prefix_in_front else 0
         having = [pair for pair in self.pairs if pair[0] + extra >= rule.tokens]
         lacking = [pair for pair in self.pairs if pair[0] + extra < rule.tokens]
         lacking += [(p, o, share * (1 - rule.share)) for p, o, share in having if rule.share < 1]
         if having:
-            yield tuple((p + extra, o, share * rule.share) for p, o, share in having), rule.tokens
+            longer = tuple((p + extra, o, share * rule.share) for p, o, share in having)
+            yield Part(longer, rule.tokens, _over(self.retention, having, longer))
         if lacking:
-            yield tuple(lacking), 0
+            yield Part(tuple(lacking), 0, self.retention)
 
     def within(self, limit: int) -> tuple[Traffic, float]:
         """The requests that an engine takes, cut at its longest, and the share it refuses."""
-        extra = self.prefix.tokens if self.prefix and self.prefix_in_front else 0
-        kept = tuple(
-            (prompt, min(output, limit - prompt - extra), share)
-            for prompt, output, share in self.pairs
-            if prompt + extra < limit
-        )
+        room = limit - self.in_front
+        short = tuple(pair for pair in self.pairs if pair[0] < room)
+        kept = tuple((prompt, min(output, room - prompt), share) for prompt, output, share in short)
         whole = math.fsum(share for _, _, share in self.pairs)
         left = math.fsum(share for _, _, share in kept)
-        taken = replace(self, pairs=kept)
+        taken = replace(self, pairs=kept, retention=_over(self.retention, short, kept))
         return taken, max(0.0, 1 - left / whole) if whole else 0.0
+
+
+def _over(
+    retention: Retention | None, before: Iterable[Pair], after: Iterable[Pair]
+) -> Retention | None:
+    return None if retention is None else retention.over(before, after)
 
 
 @dataclass(frozen=True, slots=True)

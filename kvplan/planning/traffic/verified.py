@@ -37,8 +37,10 @@ def verified(
     )
 
     traffic, service = asked
-    life = service.life(traffic.retention)
-    parts = [Part(pairs, held_by(prepared, shared), life) for pairs, shared in traffic.parts()]
+    parts = [
+        Part(part.pairs, held_by(prepared, part.shared), service.life(part.retention))
+        for part in traffic.parts()
+    ]
     found, how_often = closed_requests(parts, measured.left, risk)
     return HeldByClosedSimulation(
         requests=found * measured.pools.replicas,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kvplan.errors import UsageError
-from kvplan.plan_book import PlanBook
+from kvplan.plan import Plan
+from kvplan.plan_book import Alternative, PlanBook
 from kvplan.reports.capacity_rows import capacity_scopes
 from kvplan.reports.clean import clean
 from kvplan.reports.figures import assumed_settings, byte_range, filled_in, share
@@ -56,28 +57,29 @@ def page(plans: PlanBook) -> str:
 def remedies(plans: PlanBook) -> tuple[dict[str, str], ...]:
     """The plan and each change to it, as the table's cells."""
     rows: list[dict[str, str]] = []
-    for action, cost, plan in (
-        ("As planned", "", plans.plan),
-        *((each.action, each.cost, each.plan) for each in plans.alternatives),
-    ):
-        held = plan.capacity.requests if plan.capacity else 0
+    for option in (Alternative("As planned", "", plans.plan), *plans.alternatives):
+        held, plan = option.requests, option.plan
         rows.append(
             {
-                "action": action,
-                "cost": cost,
+                "action": option.action,
+                "cost": option.cost,
                 "requests": format_count(held),
                 "enough": "yes" if held >= max(1, plans.concurrency) else "no",
                 "gpus": format_count(plan.gpu.count),
-                "month": monthly(plans, plan.gpu.count),
+                "month": monthly(plans, plan),
             }
         )
     return tuple(rows)
 
 
-def monthly(plans: PlanBook, gpus: int) -> str:
-    """What GPUs cost a month; empty where no price is known."""
+def monthly(plans: PlanBook, plan: Plan) -> str:
+    """What its GPUs cost a month; empty where no price is known."""
     price = plans.economics.price_per_gpu_hour
-    return "" if price is None else f"{gpus * price * HOURS_PER_MONTH:,.0f}"
+    if price is None:
+        return ""
+    if plan.gpu.id != plans.plan.gpu.id:
+        return "another price"
+    return f"{plan.gpu.count * price * HOURS_PER_MONTH:,.0f}"
 
 
 def _environment() -> Environment:

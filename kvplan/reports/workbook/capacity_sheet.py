@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from kvplan.plan import Capacity, KvPart
 from kvplan.plan_book import GroupRule, PlanBook, PoolRule, RequestRule
+from kvplan.reports.workbook import charts
 from kvplan.reports.workbook.budget import LiveBudget
 from kvplan.reports.workbook.excel import cell_name, in_cells
 from kvplan.reports.workbook.ledger_sheet import input_cell
 from kvplan.reports.workbook.money import gpus_for, held_by_one
-from kvplan.reports.workbook.sheet import Book, Formula, Sheet, Style, Value, label
+from kvplan.reports.workbook.sheet import Book, Formula, Sheet, Style, Value, judge, label
 
 
 def write(book: Book, plans: PlanBook, budget: LiveBudget | None) -> None:
@@ -19,9 +20,9 @@ def write(book: Book, plans: PlanBook, budget: LiveBudget | None) -> None:
     plan = plans.plan
     if plan.capacity is None or plan.kv is None:
         return
-    sheet = book.sheet("Capacity", (34, 20, 100))
+    sheet = book.sheet("Capacity", (34, 20, 88), pages=1)
     sheet.title("How many requests fit", "Per replica, unless it says deployment.")
-    sheet.head("Figure", "Value", "How it is found")
+    sheet.head("Figure", "Value", "How it is found", right=(1,))
     _pool(sheet, plan.capacity, plan.kv, budget)
     _request(sheet, plans)
     _deployment(sheet, plans)
@@ -35,7 +36,9 @@ def _put(
     sheet: Sheet, name: str, value: Value | Formula, note: str, style: Style = "count"
 ) -> None:
     sheet.put(0, label(name))
-    sheet.put(1, value, style, name=name)
+    cell = sheet.put(1, value, style, name=name)
+    if name == "verdict":
+        judge(sheet, cell)
     sheet.put(2, note, "note")
     sheet.row += 1
 
@@ -168,7 +171,7 @@ def _deployment(sheet: Sheet, plans: PlanBook) -> None:
         "verdict",
         Formula('IF(requests>=MAX(1,concurrency),"fits","does not fit")', verdict),
         "whether the requests asked for are held at once",
-        "bold",
+        "answer",
     )
     needed = gpus_for(plans, "concurrency", asked)
     _put(sheet, "gpus_needed", needed, "GPUs that hold the requests asked for")
@@ -176,7 +179,7 @@ def _deployment(sheet: Sheet, plans: PlanBook) -> None:
 
 def _as_logged(sheet: Sheet, capacity: Capacity) -> None:
     """What the engine prints for the planned length: algorithms of its own, so plain numbers."""
-    sheet.head("For the planned length", "Value", "These do not follow the inputs")
+    sheet.head("For the planned length", "Value", "These do not follow the inputs", right=(1,))
     for name in ("tokens", "tokens_low", "tokens_high", "max_concurrency", "max_context"):
         value = getattr(capacity, name)
         if value is not None:
@@ -184,6 +187,12 @@ def _as_logged(sheet: Sheet, capacity: Capacity) -> None:
             _put(sheet, f"planned_{name}", value, _LOGGED[name], style)
 
 
+_MARKER = {
+    "type": "circle",
+    "size": 5,
+    "fill": {"color": charts.BLUE},
+    "border": {"color": charts.BLUE},
+}
 _LOGGED = {
     "tokens": "tokens in the pool, as the engine logs them",
     "tokens_low": "at the low end of the range of what is not KV cache",
@@ -193,9 +202,15 @@ _LOGGED = {
 }
 
 
+def _power(tokens: int, *, up: bool) -> int:
+    """The power of two at or beside a length: where an axis may end."""
+    power = 1 << max(0, tokens.bit_length() - 1)
+    return power * 2 if up and power < tokens else power
+
+
 def _curve(sheet: Sheet, plans: PlanBook) -> None:
     """Requests for each length, and their picture."""
-    sheet.head("Tokens a request", "Requests a replica", "")
+    sheet.head("Tokens a request", "Requests a replica", right=(0, 1))
     first = sheet.row
     for rung in plans.rungs:
         cell = sheet.put(0, rung.context, "count")
@@ -217,12 +232,16 @@ def _curve(sheet: Sheet, plans: PlanBook) -> None:
             "name": "Requests a replica holds",
             "categories": f"={contexts}",
             "values": f"={requests}",
-            "line": {"color": "#1F3A5F"},
+            "line": {"color": charts.BLUE, "width": 2.25},
+            "marker": _MARKER,
         }
     )
-    chart.set_title({"name": "Requests held at once, by their length"})
-    chart.set_x_axis({"name": "tokens a request", "log_base": 2, "num_format": "#,##0"})
-    chart.set_y_axis({"name": "requests", "log_base": 10, "num_format": "#,##0"})
-    chart.set_legend({"none": True})
-    chart.set_size({"width": 640, "height": 340})
+    shortest, longest = plans.rungs[0].context, plans.rungs[-1].context
+    ends = {"min": _power(shortest, up=False), "max": _power(longest, up=True)}
+    across = {"log_base": 2, "major_unit": 2, "num_format": "#,##0", **ends}
+    chart.set_x_axis(charts.axis("tokens a request", grid=False, more=across))
+    up = {"log_base": 10, "num_format": "#,##0"}
+    chart.set_y_axis(charts.axis("requests a replica", more=up))
+    title = "Requests a replica holds at once, by their length"
+    charts.finish(chart, title, size=(600, 320))
     sheet.page.insert_chart(first - 1, 2, chart)

@@ -7,6 +7,7 @@ from itertools import groupby
 from kvplan.ledger import LedgerLine
 from kvplan.plan_book import PlanBook
 from kvplan.reports.ledger_rows import TITLES
+from kvplan.reports.workbook import charts
 from kvplan.reports.workbook.budget import LiveBudget, input_name
 from kvplan.reports.workbook.excel import cell_name, in_cells
 from kvplan.reports.workbook.inputs import UTILIZATION
@@ -19,12 +20,13 @@ _COLUMNS = ("Line", "Where", "GiB", "Bytes", "Low", "High", "How sure", "Formula
 def write(book: Book, plans: PlanBook, budget: LiveBudget | None) -> None:
     """Writes both sheets."""
     lines = plans.plan.ledger
-    sheet = book.sheet("Ledger", (28, 20, 11, 18, 18, 18, 12, 90))
+    sheet = book.sheet("Ledger", (24, 19, 10, 18, 18, 18, 12, 62))
     sheet.title(
         "Every byte of one GPU",
         "Bytes are computed from the inputs on the next sheet. Low and high are those of the plan.",
     )
-    sheet.head(*_COLUMNS)
+    sheet.head(*_COLUMNS, right=(2, 3, 4, 5))
+    sheet.freeze()
     first = sheet.row
     for line in lines:
         _line(sheet, line)
@@ -53,8 +55,8 @@ def _line(sheet: Sheet, line: LedgerLine) -> None:
     sheet.put(3, formula, "count", name=ledger_cell(line))
     sheet.put(4, line.low, "count")
     sheet.put(5, line.high, "count")
-    sheet.put(6, line.confidence)
-    sheet.put(7, line.formula)
+    sheet.put(6, line.confidence, "unit")
+    sheet.put(7, line.formula, "formula")
     sheet.row += 1
 
 
@@ -69,7 +71,7 @@ def _total(sheet: Sheet, lines: tuple[LedgerLine, ...], first: int, last: int) -
 
 def _map(sheet: Sheet, lines: tuple[LedgerLine, ...]) -> None:
     """Sums of kindred lines, and their picture."""
-    sheet.head("Memory map", "", "GiB")
+    sheet.head("Memory map", "", "GiB", right=(2,))
     first = sheet.row
     key = lambda line: (list(TITLES).index(line.section), line.name.partition(".")[0])  # noqa: E731
     for (_, head), members in groupby(sorted(lines, key=key), key=key):
@@ -85,22 +87,23 @@ def _map(sheet: Sheet, lines: tuple[LedgerLine, ...]) -> None:
             "name": "GiB on one GPU",
             "categories": f"={sheet.below(0, first, sheet.row - 1)}",
             "values": f"={sheet.below(2, first, sheet.row - 1)}",
-            "data_labels": {"value": True, "num_format": "0.0"},
-            "fill": {"color": "#1F3A5F"},
+            "data_labels": {"value": True, "num_format": "0.00", "font": {"size": 9}},
+            "fill": {"color": charts.BLUE},
+            "gap": 40,
         }
     )
-    chart.set_title({"name": "Where the memory of one GPU goes"})
-    chart.set_y_axis({"reverse": True})
-    chart.set_x_axis({"name": "GiB"})
-    chart.set_legend({"none": True})
-    chart.set_size({"width": 760, "height": 90 + 26 * (sheet.row - first)})
+    chart.set_y_axis(charts.axis(grid=False, more={"reverse": True}))
+    chart.set_x_axis(charts.axis("GiB", more={"num_format": "#,##0", "label_position": "high"}))
+    height = 100 + 24 * (sheet.row - first)
+    charts.finish(chart, "Where the memory of one GPU goes", size=(760, height))
     sheet.page.insert_chart(first - 1, 3, chart)
 
 
 def _inputs(book: Book, plans: PlanBook, budget: LiveBudget | None) -> None:
     sheet = book.sheet("Ledger inputs", (28, 26, 22, 80))
     sheet.title("What the ledger's formulas are computed from")
-    sheet.head("Line", "Input", "Value", "Where the value comes from")
+    sheet.head("Line", "Input", "Value", "Where the value comes from", right=(2,))
+    sheet.freeze()
     for line in plans.plan.ledger:
         for name, value in line.inputs.items():
             cell, note = _value(plans, budget, line, name)

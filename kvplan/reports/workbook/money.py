@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kvplan.plan_book import PlanBook
-from kvplan.reports.workbook.inputs import HOURS_PER_MONTH
 from kvplan.reports.workbook.sheet import Formula, Value
 
+HOURS_PER_MONTH = 730  # 24 × 365 / 12
 NO_PRICE = "no price"
 NONE = "none are enough"
 
@@ -24,10 +24,13 @@ def gpus_for(plans: PlanBook, cell: str, requests: int) -> Formula:
     return Formula(f'IF(requests_per_deployment=0,"{NONE}",{whole})', value)
 
 
-def rent(plans: PlanBook, cell: str, gpus: Value, months: int = 1) -> Formula:
-    """What the GPUs in a cell cost in so many months, to the cent."""
+def rent(plans: PlanBook, cell: str, gpus: Value, months: int = 1, change: str = "") -> Formula:
+    """What the GPUs in a cell cost in so many months, to the cent.
+
+    ``change`` is a factor of the price that a formula has besides, 1 as the file is written.
+    """
     hours = "hours_per_month" if months == 1 else f"hours_per_month*{months}"
-    cost = f"ROUND({cell}*price_per_gpu_hour*{hours}*paid_share,2)"
+    cost = f"ROUND({cell}*price_per_gpu_hour{change}*{hours}*paid_share,2)"
     price = plans.economics.price_per_gpu_hour
     value: Value = NONE
     if isinstance(gpus, int):

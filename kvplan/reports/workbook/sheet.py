@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,27 +19,60 @@ Style = Literal[
     "text",
     "wrapped",
     "head",
+    "head_right",
+    "answer",
     "title",
     "note",
     "unit",
+    "formula",
     "count",
     "gib",
     "money",
+    "fine_money",
+    "year",
+    "times",
+    "tenth",
+    "risk",
     "number",
     "share",
     "bold",
 ]
+_HEAD = {
+    "bold": True,
+    "bg_color": "#1F3A5F",
+    "font_color": "#FFFFFF",
+    "text_wrap": True,
+    "valign": "bottom",
+}
+_WRAPPED = ("wrapped", "note", "formula", "head", "head_right")
+_LINE_HEIGHT, _A4 = 15, 9
+# Characters of text in a column as wide as one digit, before they wrap.
+_FILLED = 1.05
 _PLAIN: dict[Style, dict[str, Any]] = {
     "text": {},
-    "wrapped": {"text_wrap": True, "valign": "top"},
+    "wrapped": {"text_wrap": True},
     "bold": {"bold": True},
-    "head": {"bold": True, "bg_color": "#1F3A5F", "font_color": "#FFFFFF", "text_wrap": True},
-    "title": {"bold": True, "font_size": 15},
-    "note": {"italic": True, "font_color": "#595959", "indent": 1},
-    "unit": {"indent": 1},
+    "answer": {"bold": True, "align": "right"},
+    "head": {**_HEAD, "align": "left"},
+    "head_right": {**_HEAD, "align": "right"},
+    "title": {"bold": True, "font_size": 15, "font_color": "#1F3A5F"},
+    "note": {
+        "italic": True,
+        "font_color": "#5A5A5A",
+        "align": "left",
+        "indent": 1,
+        "text_wrap": True,
+    },
+    "unit": {"align": "left", "indent": 1},
+    "formula": {"font_name": "Consolas", "font_size": 9, "text_wrap": True},
     "count": {"num_format": "#,##0"},
     "gib": {"num_format": "#,##0.00"},
-    "money": {"num_format": "#,##0.00"},
+    "money": {"num_format": "#,##0.00", "align": "right"},
+    "fine_money": {"num_format": "#,##0.0000", "align": "right"},
+    "tenth": {"num_format": "#,##0.0"},
+    "risk": {"num_format": "0.000%"},
+    "times": {"num_format": "#,##0.##", "align": "left"},
+    "year": {"num_format": "0", "align": "left"},
     "number": {"num_format": "#,##0.0##"},
     "share": {"num_format": "0.0%"},
 }
@@ -83,19 +117,28 @@ class Book:
         """A style; ``yellow`` marks a cell that the reader may change."""
         key = (name, yellow)
         if key not in self.styles:
-            marked = {**_PLAIN[name], **(_YELLOW if yellow else {})}
+            marked = {"valign": "top", **_PLAIN[name], **(_YELLOW if yellow else {})}
             self.styles[key] = self.file.add_format(marked)
         return self.styles[key]
 
-    def sheet(self, name: str, widths: tuple[int, ...]) -> Sheet:
-        """A new sheet with its columns' widths in characters."""
+    def sheet(self, name: str, widths: tuple[int, ...], *, pages: int = 0) -> Sheet:
+        """A new sheet with its columns' widths in characters.
+
+        Args:
+            name: Its name.
+            widths: Of its columns.
+            pages: Pages that it is printed on at most; 0: as many as it takes.
+        """
         page = self.file.add_worksheet(name)
         for column, width in enumerate(widths):
             page.set_column(column, column, width)
         page.hide_gridlines(2)
         page.set_landscape()
-        page.fit_to_pages(1, 0)
-        return Sheet(self, page, name)
+        page.set_paper(_A4)
+        page.set_margins(left=0.5, right=0.5, top=0.6, bottom=0.7)
+        page.set_footer("&L&8kvplan&C&8&A&R&8&P / &N")
+        page.fit_to_pages(1, pages)
+        return Sheet(self, page, name, widths)
 
     def define(self, name: str, reference: str) -> None:
         """Gives a cell or a column of cells its name.
@@ -116,22 +159,48 @@ class Sheet:
     book: Book
     page: Worksheet
     name: str
+    widths: tuple[int, ...]
     row: int = 0
+    heights: dict[int, int] = field(default_factory=dict)
 
     def title(self, text: str, note: str = "") -> None:
         """The sheet's heading, and a line below it."""
         self.put(0, text, "title")
         self.row += 1
         if note:
-            self.put(0, note, "note")
+            self.across(0, note, "note")
             self.row += 1
         self.row += 1
 
-    def head(self, *columns: str) -> None:
-        """A table's head."""
+    def head(self, *columns: str, right: tuple[int, ...] = ()) -> None:
+        """A table's head; titles of columns of numbers stand ``right``."""
         for column, text in enumerate(columns):
-            self.put(column, text, "head")
+            self.put(column, text, "head_right" if column in right else "head")
         self.row += 1
+
+    def across(self, first: int, text: str, style: Style = "wrapped") -> None:
+        """Text over all columns from ``first`` on."""
+        last = len(self.widths) - 1
+        if first == last:
+            self.put(first, text, style)
+            return
+        how = self.book.style(style)
+        # A merged cell is written as what its text looks like; written again it stays text.
+        self.page.merge_range(self.row, first, self.row, last, "", how)
+        self.page.write_string(self.row, first, clean(text), how)
+        self._make_room(clean(text), sum(self.widths[first:]))
+
+    def freeze(self) -> None:
+        """Rows above the next one stay where they are, and are printed on every page."""
+        self.page.freeze_panes(self.row, 0)
+        self.page.repeat_rows(self.row - 1)
+
+    def _make_room(self, text: str, width: int) -> None:
+        """Makes the row high enough: not every program does that for wrapped text."""
+        lines = sum(max(1, math.ceil(len(line) / (_FILLED * width))) for line in text.split("\n"))
+        if lines > self.heights.get(self.row, 1):
+            self.heights[self.row] = lines
+            self.page.set_row(self.row, _LINE_HEIGHT * lines)
 
     def put(
         self,
@@ -157,6 +226,8 @@ class Sheet:
                 self.page.write_string(self.row, column, clean(value), how)
             case _:
                 self.page.write_number(self.row, column, value, how)
+        if style in _WRAPPED and isinstance(value, str) and column < len(self.widths):
+            self._make_room(clean(value), self.widths[column])
         reference = self.reference(self.row, column)
         if name is not None:
             self.book.define(name, reference)
@@ -169,3 +240,14 @@ class Sheet:
     def below(self, column: int, first: int, last: int) -> str:
         """A column of cells: ``Capacity!$B$4:$B$9``; rows from 0, both included."""
         return f"{self.reference(first, column)}:${chr(ord('A') + column)}${last + 1}"
+
+
+def judge(sheet: Sheet, cell: str) -> None:
+    """Colours a cell that says ``fits`` or ``yes``, or else that it does not."""
+    where = cell.partition("!")[2].replace("$", "")
+    good = sheet.book.file.add_format({"font_color": "#1A6B3C", "bg_color": "#E2F0E6"})
+    bad = sheet.book.file.add_format({"font_color": "#A3211B", "bg_color": "#FBE5E3"})
+    for words, look in ((("fits", "yes"), good), (("does not fit", "no"), bad)):
+        for word in words:
+            rule = {"type": "cell", "criteria": "==", "value": f'"{word}"', "format": look}
+            sheet.page.conditional_format(where, rule)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from kvplan.plan_book import PlanBook
+from kvplan.reports.workbook import real_traffic
 from kvplan.reports.workbook.money import gpus_for, rent
-from kvplan.reports.workbook.sheet import Book, Formula, Sheet
+from kvplan.reports.workbook.sheet import Book, Formula, Sheet, judge
 
+_COLUMNS = (
+    "Times the requests of Inputs", "Requests at once", "GPUs", "Enough with today's?",
+    "Cost a month",
+)  # fmt: skip
+_NOTE = (
+    "All held at once. Real lengths are mixed: give the lengths or a trace, and this sheet has the"
+    " day and its risk (kvplan export --traffic FILE, or --lengths)."
+)
 FACTORS = (0.5, 1, 1.5, 2, 3, 5, 10)
 
 
 def write(book: Book, plans: PlanBook) -> None:
     """Writes the sheet."""
-    sheet = book.sheet("Traffic", (18, 20, 18, 22, 22))
-    sheet.title(
-        "If traffic is another",
-        "Requests of the length on the sheet Inputs, all held at once. Real lengths are mixed:"
-        " kvplan traffic counts them.",
-    )
-    sheet.head("Times today's", "Requests at once", "GPUs", "Enough with today's?", "Cost a month")
+    sheet = book.sheet("Traffic", (34, 18, 18, 20, 18, 14))
+    if plans.traffic is not None:
+        real_traffic.write(sheet, plans, plans.traffic)
+    sheet.title("If every request is as long as on the sheet Inputs", _NOTE)
+    sheet.head(*_COLUMNS, right=(1, 2, 4))
     for factor in FACTORS:
         _row(sheet, plans, factor)
         sheet.row += 1
@@ -26,10 +33,10 @@ def write(book: Book, plans: PlanBook) -> None:
 def _row(sheet: Sheet, plans: PlanBook, factor: float) -> None:
     held = plans.plan.capacity.requests if plans.plan.capacity else 0
     asked = -int(-plans.concurrency * factor // 1)
-    first = sheet.put(0, factor, "number")
+    first = sheet.put(0, factor, "times")
     load = sheet.put(1, Formula(f"-INT(-concurrency*{first})", asked), "count")
     gpus = gpus_for(plans, load, asked)
     cell = sheet.put(2, gpus, "count")
     enough = Formula(f'IF(requests>={load},"yes","no")', "yes" if held >= asked else "no")
-    sheet.put(3, enough)
+    judge(sheet, sheet.put(3, enough, "unit"))
     sheet.put(4, rent(plans, cell, gpus.value), "money")

@@ -52,7 +52,7 @@ _OF_A_LOAD = (
     *("n_ctx", "n_ctx_seq", "n_seq_max", "n_batch", "n_ubatch", "type_k", "type_v"),
     *("model_buffer_gib", "kv_buffer_gib", "rs_buffer_gib", "compute_buffer_gib"),
 )
-ORDER = {
+ORDER: dict[str, tuple[str, ...]] = {
     "engine_version": ("build",),
     "model": ("model_path",),
     "gpu": ("gpu_name",),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from kvplan.sources.logs.facts import Value
 
 # The keys of a record, and the facts that give them, most telling first.
-ORDER = {
+ORDER: dict[str, tuple[str, ...]] = {
     "engine_version": ("engine_version",),
     "model": ("config_model", "arg_model", "arg_model_tag", "served_model"),
     "gpu_total_gib": ("gpu_total_gib",),
