@@ -9,7 +9,7 @@ import kvplan
 from engine_starts.notes import Ask, Compared, Notes, Report, Row, name_of, why_not
 from kvplan.engines.sglang.pools import pool_bytes
 from kvplan.engines.sglang.runtime_ranges import CUDA_CONTEXT_GIB
-from kvplan.plan import Capacity, Plan
+from kvplan.plan import Capacity
 
 GIB = 2**30
 # Two decimals of each of two halves, and of a figure that was put together of others.
@@ -49,7 +49,14 @@ def _left_out(rows: tuple[Row, ...], notes: Notes) -> Iterator[tuple[str, str]]:
 
 
 def _pools(engine: str, row: Row, ask: Ask) -> Iterator[Compared]:
-    """Keys and values, and recurrent states where a log prints their slots."""
+    """Keys and values, and recurrent states where a log prints their slots.
+
+    Where kvplan has no configuration of the model, the record's own bytes a token are taken: then
+    only the pool's arithmetic is compared.
+    """
+    if "model" not in ask:
+        yield _pool(engine, row, int(row["formula"]["bytes_per_token_per_rank"]))
+        return
     other = row.get("other") or {}
     slots = other.get("mamba_slots") if "conv_state_gb" in other else None
     slots = slots if ask.get("states", True) else None
@@ -65,7 +72,7 @@ def _pools(engine: str, row: Row, ask: Ask) -> Iterator[Compared]:
         offline=True,
         advice=False,
     )
-    yield _pool(engine, row, plan)
+    yield _pool(engine, row, int(plan.kv.bytes_per_token) if plan.kv else 0)
     states = [line.bytes for line in plan.ledger if line.name == "state_cache"]
     if slots and states:
         printed = other["conv_state_gb"] + other["ssm_state_gb"]
@@ -78,8 +85,7 @@ def _pools(engine: str, row: Row, ask: Ask) -> Iterator[Compared]:
         )
 
 
-def _pool(engine: str, row: Row, plan: Plan) -> Compared:
-    token_bytes = int(plan.kv.bytes_per_token) if plan.kv else 0
+def _pool(engine: str, row: Row, token_bytes: int) -> Compared:
     measured, rounding = _printed(row)
     held = row["kv_tokens"]
     size = pool_bytes(held, 1, token_bytes) if engine == "sglang" else held * token_bytes

@@ -1,9 +1,9 @@
 """Flash attention of CUDA builds: for which types of the cache there are kernels.
 
 A build has kernels for a few types unless it was made with ``GGML_CUDA_FA_ALL_QUANTS``, which is
-off by default and in what is published. Left to itself (``-fa auto``) llama-server turns flash
-attention off where its operation would land on another device than the layer's cache; ``-fa on``
-lets the host compute it.
+off by default. Left to itself (``-fa auto``) llama-server turns flash attention off where its
+operation would land on another device than the layer's cache; ``-fa on`` lets the host compute it.
+Sizes of heads that have no kernel either are not looked at.
 
 Source: ggml-org/llama.cpp@00a2d6092 ggml/src/ggml-cuda/fattn.cu
 ``ggml_cuda_get_best_fattn_kernel``, src/llama-context.cpp ``sched_reserve``;

@@ -250,7 +250,6 @@ def test_an_argument_is_no_option(option: str, flag: str) -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("enable_lora", True),
         ("cpu_offload_gb", 10),
         ("prefill_context_parallel_size", 2),
         ("enable_dbo", True),
@@ -267,9 +266,6 @@ def test_an_option_to_come_is_refused_by_name(option: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("enable_lora", False),
-        ("max_loras", 4),
-        ("max_lora_rank", 64),
         ("cpu_offload_gb", 0.0),
         ("prefill_context_parallel_size", 1),
     ],
