@@ -426,7 +426,7 @@ LINES: tuple[Line, ...] = (
     ),
     Line(
         "vllm serve a/b --enable-lora --max-loras 4",
-        {"model": "a/b", "options": {"enable_lora": True}},
+        {"model": "a/b", "options": {"enable_lora": True, "max_loras": 4}},
     ),
     Line("vllm serve a/b -q awq", {"model": "a/b", "quantization": "awq"}),
     Line(

@@ -67,7 +67,12 @@ def carried() -> Iterator[str]:
 
 def validated() -> Iterator[str]:
     """What `folds.json` has."""
-    yield from folds.table(folds.read()["rows"])
+    found = folds.read()
+    yield from folds.table(found["rows"])
+    yield ""
+    yield f"Held out, {len(found['far_off'])} comparisons miss by more than 5 % of the card:"
+    yield ""
+    yield from folds.far_off(found["far_off"])
 
 
 # Further sections, which a page may have.

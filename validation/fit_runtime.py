@@ -26,9 +26,9 @@ from page import folds
 from page.markdown import row
 from runtime_fit import conformal, estimate
 from runtime_fit.conformal import intervals
-from runtime_fit.crossval import FOLDS, REPEATS, Judged, cross_validate, judged, out_of_fold
+from runtime_fit.crossval import FOLDS, REPEATS, Found, Judged, cross_validate, judge, out_of_fold
 from runtime_fit.estimate import fit
-from runtime_fit.measured import widening
+from runtime_fit.held_out import far_off
 from runtime_fit.rewrite import FILE, rewritten
 from runtime_fit.samples import Sample, read_samples
 from runtime_fit.spread import Fitted, spreads
@@ -58,13 +58,14 @@ def constants_table(found: Sequence[dict[str, Fitted]]) -> Iterator[str]:
 
 def scores(starts: Sequence[Judged]) -> dict[str, float]:
     """The figures of some starts; errors are of the cache."""
-    relative = sorted(abs(each.relative_error) for each in starts)
+    errors = [each.relative_error for each in starts if each.relative_error is not None]
+    relative = sorted(map(abs, errors))
     of_card = sorted(abs(each.predicted - each.measured) / each.sample.total for each in starts)
     held = [between(each.low, each.measured, each.high) for each in starts]
     figures = {
         "median": statistics.median(relative),
         "p90": percentile(relative, 90),
-        "optimistic": statistics.mean(each.relative_error > _OPTIMISTIC for each in starts),
+        "optimistic": statistics.mean(error > _OPTIMISTIC for error in errors),
         "p90_of_card": percentile(of_card, 90),
         "in_range": statistics.mean(held),
         "half_width": statistics.median(
@@ -74,20 +75,22 @@ def scores(starts: Sequence[Judged]) -> dict[str, float]:
     return {name: round(value or 0.0, 6) for name, value in figures.items()}
 
 
-def score_rows(title: str, starts: Sequence[Judged]) -> Iterator[dict[str, Any]]:
-    """A row each of the sweep, the others and all."""
+def score_rows(title: str, found: Found) -> Iterator[dict[str, Any]]:
+    """A row each of the sweep, the others and all; and one of the caches beside logged weights."""
+    starts = found.end_to_end
     for name, members in (
         ("H100 sweep", [each for each in starts if each.sample.is_sweep]),
         ("all other starts", [each for each in starts if not each.sample.is_sweep]),
         ("all", starts),
+        ("overhead", found.overhead),
     ):
         if members:
             yield {"fitted_on": title, "judged_on": name, "n": len(members), **scores(members)}
 
 
-def partition_rows(samples: Sequence[Sample], seed: int) -> list[dict[str, Any]]:
+def partition_rows(found: Found, seed: int) -> list[dict[str, Any]]:
     """The rows of one partition into folds."""
-    return list(score_rows(f"other folds, partition {seed}", list(cross_validate(samples, seed))))
+    return list(score_rows(f"other folds, partition {seed}", found))
 
 
 def settings() -> dict[str, float]:
@@ -117,18 +120,13 @@ def fitted(samples: Sequence[Sample], *, write: bool) -> Iterator[str]:
     yield row("interval", *(f"−{each.low:.2f} to +{each.high:.2f} (n {each.n})" for each in ranges))
 
 
-def validated(samples: Sequence[Sample], partitions: int) -> list[dict[str, Any]]:
+def validated(samples: Sequence[Sample], partitions: Sequence[Found]) -> list[dict[str, Any]]:
     """All rows: the same starts, and each partition."""
     constants = fit(samples)
     ranges = intervals(out_of_fold(samples, 0), len(constants))
-    inside = [
-        judged(each, constants[each.band], ranges[each.band], widening(each, samples))
-        for each in samples
-        if each.judged
-    ]
-    rows = list(score_rows("the same starts", inside))
-    for seed in range(partitions):
-        rows += partition_rows(samples, seed)
+    rows = list(score_rows("the same starts", judge(samples, constants, ranges, samples)))
+    for seed, found in enumerate(partitions):
+        rows += partition_rows(found, seed)
     return rows
 
 
@@ -142,14 +140,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--folds", type=Path)
     given = parser.parse_args(arguments)
     try:
-        samples = read_samples(read_measurements(given.records), given.configs)
+        records = tuple(read_measurements(given.records))
+        samples = read_samples(records, given.configs)
     except KvplanError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     judged_starts = sum(sample.judged for sample in samples)
     print(f"{len(samples)} starts, {judged_starts} of them judged.\n")
     print("\n".join(fitted(samples, write=given.write)))
-    rows = validated(samples, given.partitions)
+    partitions = [cross_validate(samples, seed) for seed in range(given.partitions)]
+    rows = validated(samples, partitions)
     print()
     print("\n".join(folds.table(rows)))
     if given.folds is not None:
@@ -159,6 +159,7 @@ def main(arguments: list[str]) -> int:
             "calibration": folds.fingerprint(),
             "settings": settings(),
             "rows": rows,
+            "far_off": list(far_off(partitions, {each.id or "": each for each in records})),
         }
         given.folds.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0

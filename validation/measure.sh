@@ -11,6 +11,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-measured.jsonl}
 kvplan=${KVPLAN:-kvplan}
 most=${MEASURE_SECONDS:-350}
+if ! command -v "$kvplan" >/dev/null; then
+    echo "There is no command $kvplan: install it, or name it with KVPLAN=..." >&2
+    exit 2
+fi
 : >"$out"
 
 if [[ ${MEASURE_TINY:-0} == 1 ]]; then

@@ -191,6 +191,8 @@ def _start(record: Measurement, start: Start) -> _Start:
         raise LackingError(f"profiles are made of starts of vLLM, not of {start.engine.name}")
     if not start.gpu_stated:
         raise LackingError("gpu is not stated: `kvplan read-log --gpu` names it")
+    if record.engine_version is None:
+        raise LackingError("engine_version is not stated: releases differ by more than hosts")
     _refuse_amounts(record, start)
     model = start.loaded() if record.weights_gib is None else start.model
     answer = start.engine.prepare(start.memory(model)).answer(start.context, None)

@@ -6,6 +6,7 @@ import importlib.resources
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import pytest
 
 import kvplan
 from kvplan.asked import asked_of
+from kvplan.cli.traffic_source import TrafficFlags, question_of
 from kvplan.exporting import Price, book_of, book_of_plan
 from kvplan.plan_book import PlanBook
 from kvplan.reports.page.render import page
+from kvplan.reports.page.sweep_page import sweep_page
 
 pytest.importorskip("jinja2")
 
@@ -31,6 +34,7 @@ HOSTILE = (
     "\u202eevil\u2066 \x1b[2J\x00",
     "]]><!--",
 )
+FLAGS = TrafficFlags(lengths="p50=1k,p95=8k/300", rate="3/s", decode_rate="20", daily="peak=2.5")
 AXE = "axe_playwright_python"
 
 
@@ -45,7 +49,13 @@ def _book(model: str = "openai/gpt-oss-20b", **changes: Any) -> PlanBook:
         options=None,
         images=(0, None, None),
     )
-    return book_of(model, asked, price=changes.get("price", Price(1.1)), offline=True)
+    return book_of(
+        model,
+        asked,
+        price=changes.get("price", Price(1.1)),
+        traffic=changes.get("traffic"),
+        offline=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +69,7 @@ def books() -> dict[str, PlanBook]:
         "nothing fits": _book("meta-llama/Llama-3.1-70B-Instruct", concurrency=None),
         "llama.cpp": _book("Qwen/Qwen3-8B", gpu="RTX 4090", engine="llama.cpp", concurrency=2),
         "refused": book_of_plan(refused),
+        "traffic": _book(traffic=question_of(FLAGS)),
     }
 
 
@@ -117,14 +128,21 @@ def test_the_page_states_what_the_plan_says(books: dict[str, PlanBook]) -> None:
     assert "http" not in text.partition("<main>")[0].replace("http-equiv", "")
 
 
-@pytest.mark.parametrize("name", ["short", "fits", "nothing fits", "llama.cpp", "refused"])
+@pytest.mark.parametrize(
+    "name", ["short", "fits", "nothing fits", "llama.cpp", "refused", "traffic"]
+)
 @pytest.mark.parametrize("look", [(360, "dark"), (1280, "light"), (1280, "dark")])
 def test_in_a_browser(
     browser: Any, books: dict[str, PlanBook], tmp_path: Path, name: str, look: tuple[int, str]
 ) -> None:
+    _looked_at(browser, page(books[name]), tmp_path, look)
+
+
+def _looked_at(browser: Any, text: str, folder: Path, look: tuple[int, str]) -> None:
+    """A page opened: silent, alone, no wider than the window, accessible, and printable."""
     width, scheme = look
-    file = tmp_path / "plan.html"
-    file.write_text(page(books[name]), encoding="utf-8")
+    file = folder / "plan.html"
+    file.write_text(text, encoding="utf-8")
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
     )
@@ -143,6 +161,42 @@ def test_in_a_browser(
     tab.emulate_media(media="print")
     assert tab.evaluate("document.documentElement.scrollHeight") > 300
     context.close()
+
+
+@pytest.fixture(scope="module")
+def sweeps() -> dict[str, str]:
+    lengths = {"gpu": "L4,H100", "context": "4k..64k*2", "concurrency": [1, 20]}
+    return {
+        "curves": sweep_page(kvplan.sweep("Qwen/Qwen3-8B", vary=lengths, offline=True)),
+        "memory": sweep_page(
+            kvplan.sweep(
+                "Qwen/Qwen3-8B", "L4", vary={"concurrency": [1, 4]}, context=8192, offline=True
+            )
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["curves", "memory"])
+@pytest.mark.parametrize("look", [(360, "dark"), (1280, "light")])
+def test_a_sweep_in_a_browser(
+    browser: Any, sweeps: dict[str, str], tmp_path: Path, name: str, look: tuple[int, str]
+) -> None:
+    _looked_at(browser, sweeps[name], tmp_path, look)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_stay_text_in_a_sweep(name: str) -> None:
+    found = kvplan.sweep(
+        "Qwen/Qwen3-8B", "L4", vary={"context": [4096, 8192], "tp": [1, 3]}, offline=True
+    )
+    inputs = tuple((key, name if key == "model" else value) for key, value in found.inputs)
+    cells = tuple(replace(cell, reason=name, hint=name) for cell in found.cells)
+    plain, hostile = _Tags(), _Tags()
+    plain.feed(sweep_page(found))
+    hostile.feed(sweep_page(replace(found, inputs=inputs, cells=cells)))
+    assert hostile.seen <= plain.seen
+    assert not hostile.handlers
+    assert "script" not in hostile.seen
 
 
 def _violations(tab: Any) -> list[str]:

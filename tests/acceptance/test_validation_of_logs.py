@@ -12,6 +12,7 @@ import pytest
 from measured_starts import CONFIG, record
 
 from kvplan import api
+from kvplan.planning.validate.summary import summarise
 from kvplan.sources.measurements import read_measurements
 from kvplan.validation import CHECK_NAMES, Validation
 
@@ -29,6 +30,13 @@ SCRIPT = FOLDER / "accuracy.py"
 def validation(shared: Path) -> Validation:
     records = tuple(read_measurements(str(shared / "measurements" / "vllm_eval.jsonl")))
     return api.validate(records, offline=True, configs=shared / "configs")
+
+
+@pytest.fixture(scope="module")
+def adapters(shared: Path) -> set[str]:
+    """The starts whose log says that adapters were enabled."""
+    records = read_measurements(str(shared / "measurements" / "vllm_eval.jsonl"))
+    return {each.id or "" for each in records if (each.model_extra or {}).get("lora")}
 
 
 def test_every_record_is_counted_in_every_check(validation: Validation) -> None:
@@ -197,11 +205,22 @@ def test_cross_validated_ranges_hold_what_they_promise() -> None:
         assert row["half_width"] <= 0.04
 
 
-def test_caches_beside_logged_weights_are_held_out_too(validation: Validation) -> None:
-    """As many as validation compares, and with these constants what it finds."""
+def test_starts_with_adapters_are_compared(validation: Validation, adapters: set[str]) -> None:
+    """Of those that state rank and number; no constant has seen them."""
+    found = [each for each in validation.records if each.id in adapters]
+    checks = [check for each in found for check in (each.overhead, each.end_to_end) if check]
+    assert len(checks) == 6
+    assert all(check.in_interval for check in checks)
+    assert all(abs(check.relative_error or 1) < 0.05 for check in checks)
+
+
+def test_caches_beside_logged_weights_are_held_out_too(
+    validation: Validation, adapters: set[str]
+) -> None:
+    """As many as validation compares without adapters, and with these constants what it finds."""
     rows = _rows("overhead")
     assert len(rows) == 5
-    found = validation.summary.overhead
+    found = summarise([each for each in validation.records if each.id not in adapters]).overhead
     assert {row["n"] for row in rows} == {found.n}
     same = next(row for row in _folds()["rows"] if row["judged_on"] == "overhead")
     assert same["fitted_on"] == "the same starts"

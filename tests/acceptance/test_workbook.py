@@ -12,12 +12,14 @@ import pytest
 
 import kvplan
 from kvplan.asked import asked_of
+from kvplan.cli.traffic_source import TrafficFlags, question_of
 from kvplan.exporting import Price, book_of
 from kvplan.formula import compile_formula
 from kvplan.plan import Plan
 from kvplan.plan_book import PlanBook
 from kvplan.reports.workbook.excel import cell_name
 from kvplan.reports.workbook.render import workbook
+from kvplan.reports.workbook.sweep_book import sweep_workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 OFFICE = shutil.which("soffice")
@@ -50,7 +52,7 @@ class Case:
         Replicas of these models share their experts; llama.cpp has no data parallel size.
         """
         return self.engine != "llama.cpp" and not any(
-            name in self.model for name in ("DeepSeek", "Qwen3-Next")
+            name in self.model for name in ("DeepSeek", "Qwen3-Next", "gpt-oss-120b")
         )
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
@@ -96,6 +98,9 @@ CASES = (
     Case(LLAMA_8B, "H100", engine="sglang", change=(8_193, 40, 2, 2.0)),
     Case("openai/gpt-oss-20b", "H100", engine="sglang", price=None),
     Case(LLAMA_8B, "H100", engine="tensorrt-llm", change=(777, 99, 6, 2.75)),
+    Case(LLAMA_8B, "A100-SXM-80GB", sizes={"pp": 2}, kv_dtype="fp8", change=(5000, 77, 3, 2.13)),
+    Case("openai/gpt-oss-120b", "H100", sizes={"tp": 2}, change=(999, 500, 2, 2.2)),
+    Case(LLAMA_8B, "H100", options={"num_gpu_blocks_override": 5000}, change=(9_000, 44, 2, 2.1)),
     Case(LLAMA_8B, "H100", engine="llama.cpp", concurrency=2, change=(8_192, 9, 2, 1.25)),
 )
 
@@ -220,6 +225,70 @@ def test_changed_inputs_give_what_kvplan_gives_for_them(
     assert cells["year_3_gpus"] == needed
     assert cells["year_3_cost"] == _cents(needed * price * 730 * 12)
     assert cells["cost_of_all_years"] == pytest.approx(5 * cells["year_3_cost"], abs=0.001)
+
+
+TWICE = 2.0
+
+
+def _traffic_book(rate: float, dp: int = 1) -> PlanBook:
+    asked = asked_of(
+        "H100",
+        engine="vllm",
+        sizes={"tp": 1, "pp": 1, "dp": dp, "dcp": 1},
+        load=(32768, 20),
+        words={"weights": "auto", "kv_dtype": "auto", "dtype": "auto"},
+        kv_budget=None,
+        options={},
+        images=(0, None, None),
+    )
+    flags = TrafficFlags(
+        lengths="p50=1k,p95=8k/300", rate=f"{rate}/s", decode_rate="30", daily="peak=2.5"
+    )
+    return book_of(LLAMA_8B, asked, price=Price(2.5), traffic=question_of(flags), offline=True)
+
+
+def test_twice_the_traffic_in_the_sheet_is_what_kvplan_says_of_it(tmp_path: Path) -> None:
+    book = _traffic_book(9.0)
+    (tmp_path / "t.xlsx").write_bytes(workbook(book))
+    _changed(tmp_path / "t.xlsx", tmp_path / "t-same.xlsx", {})
+    changes = {"traffic_factor": TWICE, "gpus": 3}
+    _changed(tmp_path / "t.xlsx", tmp_path / "t-changed.xlsx", changes)
+    _recalculate(tmp_path, tmp_path / "out")
+    same, changed = (_cells(tmp_path / "out" / f"t-{name}.xlsx") for name in ("same", "changed"))
+    for cells, rate, dp in ((same, 9.0, 1), (changed, 9.0 * TWICE, 3)):
+        real = _traffic_book(rate, dp).traffic
+        assert real is not None
+        load = real.plan.load
+        assert load is not None
+        assert load.replicas_needed is not None
+        assert load.replicas_needed > 1
+        assert cells["traffic_gpus_needed"] == load.replicas_needed
+        assert cells["traffic_peak"] == pytest.approx(load.peak_concurrent)
+        most = (load.most_rate_per_s or 0) * load.life_s
+        assert cells["traffic_most"] == pytest.approx(most, rel=1e-3)
+        assert cells["traffic_cost_per_month"] == _cents(load.replicas_needed * 2.5 * 730)
+
+
+def test_a_sweeps_load_and_price_are_live(tmp_path: Path) -> None:
+    found = kvplan.sweep(
+        LLAMA_8B, vary={"gpu": "L4,H100", "tp": [1, 2], "context": "8k,32k"}, offline=True
+    )
+    (tmp_path / "s.xlsx").write_bytes(sweep_workbook(found))
+    changes = {"concurrency": 30, "price_per_gpu_hour": 1.25}
+    _changed(tmp_path / "s.xlsx", tmp_path / "s-changed.xlsx", changes)
+    _recalculate(tmp_path, tmp_path / "out")
+    _cells(tmp_path / "out" / "s-changed.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "out" / "s-changed.xlsx", data_only=True)["Sweep"]
+    rows = [row for row in sheet.iter_rows(values_only=True) if row[-1] is not None][1:]
+    assert len(rows) == len(found.points)
+    for row, point in zip(rows, found.rows(), strict=True):
+        assert row[:4] == (point["gpu"], point["tp"], point["context"], point["requests"])
+        assert row[9] == ("yes" if point["requests"] >= 30 else "no")
+        if point["requests"]:
+            needed = -(-30 // point["requests"]) * point["gpus"]
+            assert row[10:12] == (needed, _cents(needed * 1.25 * 730))
+        else:
+            assert row[10] == row[11] == "none are enough"
 
 
 def _replicas(case: Case, replicas: int) -> dict[str, int]:

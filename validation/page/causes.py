@@ -77,14 +77,21 @@ def source(record: Measurement) -> str:
 
 def cause(record: Measurement, check: str) -> str:
     """What is on file of the start."""
+    return cause_of(known_by(record), check)
+
+
+def known_by(record: Measurement) -> dict[str, Any]:
+    """What a start is known by in the file."""
+    fields = record.model_dump()
+    return {key: fields[key] for key in _KEYS}
+
+
+def cause_of(known: Mapping[str, Any], check: str) -> str:
+    """What is on file of the start that is known by that."""
     for entry in _entries():
-        if check in entry["checks"] and all(entry[key] == _of(record, key) for key in _KEYS):
+        if check in entry["checks"] and all(entry[key] == known[key] for key in _KEYS):
             return " ".join(entry["cause"].split())
     return NOT_ON_FILE
-
-
-def _of(record: Measurement, key: str) -> object:
-    return record.model_dump()[key]
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from page.causes import cause_of
 from page.markdown import header, percent, row
 
 FILE = Path(__file__).parents[1] / "folds.json"
@@ -18,7 +19,7 @@ _SHARES = ("median", "p90", "optimistic", "p90_of_card", "in_range", "half_width
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Three rows a partition: the sweep, the others, all."""
+    """Four rows a partition: the sweep, the others, all; and `overhead`."""
     yield from header(
         *("fitted on", "judged on", "n", "median", "p90", ">5 % too much"),
         *("p90 of the card", "in range", "median half-width of the card"),
@@ -27,6 +28,21 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for each in rows:
         shares = (percent(each[name], 2) for name in _SHARES)
         yield row(each["fitted_on"], each["judged_on"], str(each["n"]), *shares)
+
+
+def far_off(starts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The starts that miss by more than a twentieth of the card when they are held out."""
+    yield from header("start", "source", "check", "partitions", "of the card", "cause", words=6)
+    for each in starts:
+        low, high = (percent(share) for share in each["of_card"])
+        yield row(
+            each["start"],
+            each["source"],
+            each["check"],
+            str(each["partitions"]),
+            low if low == high else f"{low} to {high}",
+            cause_of(each["known_by"], each["check"]),
+        )
 
 
 def fingerprint(path: Path = CALIBRATION) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kvplan.engines.vllm.calibration import UNSHAPED_GIB, Interval
+from kvplan.planning.validate.lacking import LEAST_GIB
 from kvplan.units import GIB
 from runtime_fit.conformal import Residual, Spread, intervals
-from runtime_fit.estimate import Constants, fit
+from runtime_fit.estimate import BEFORE, Constants, fit
 from runtime_fit.measured import widening
 from runtime_fit.samples import Sample
 
@@ -31,26 +32,55 @@ class Judged:
     high: float
 
     @property
-    def relative_error(self) -> float:
-        """Above zero more was promised than there was."""
-        return self.predicted / self.measured - 1
+    def relative_error(self) -> float | None:
+        """Above zero more was promised than there was; None where there was no cache."""
+        return None if self.measured < LEAST_GIB else self.predicted / self.measured - 1
 
 
-def cross_validate(samples: Sequence[Sample], seed: int) -> Iterator[Judged]:
-    """Every judged start, predicted without its fold."""
-    for known, held in folds(samples, seed):
-        constants = fit(known)
-        ranges = intervals(out_of_fold(known, seed), len(constants))
-        for sample in held:
-            if sample.judged:
-                yield judged(
-                    sample, constants[sample.band], ranges[sample.band], widening(sample, known)
-                )
+@dataclass(frozen=True)
+class Found:
+    """What validation finds: by the checks `end_to_end` and `overhead`."""
+
+    end_to_end: tuple[Judged, ...]
+    overhead: tuple[Judged, ...]
 
 
-def judged(sample: Sample, constants: Constants, spread: Spread, factor: float) -> Judged:
+def cross_validate(samples: Sequence[Sample], seed: int) -> Found:
+    """Every start that is judged or weighed, predicted without its fold."""
+    found = [
+        judge(held, fit(known), intervals(out_of_fold(known, seed), len(BEFORE)), known)
+        for known, held in folds(samples, seed)
+    ]
+    return Found(
+        tuple(each for fold in found for each in fold.end_to_end),
+        tuple(each for fold in found for each in fold.overhead),
+    )
+
+
+def judge(
+    held: Sequence[Sample],
+    constants: Sequence[Constants],
+    ranges: Sequence[Spread],
+    known: Sequence[Sample],
+) -> Found:
+    """Some starts, predicted with constants and ranges of the ``known`` ones."""
+
+    def one(sample: Sample, *, logged: bool) -> Judged:
+        band = sample.band
+        factor = widening(sample, known)
+        return judged(sample, constants[band], ranges[band], factor, logged=logged)
+
+    return Found(
+        tuple(one(sample, logged=False) for sample in held if sample.judged),
+        tuple(one(sample, logged=True) for sample in held if sample.weighed),
+    )
+
+
+def judged(
+    sample: Sample, constants: Constants, spread: Spread, factor: float, *, logged: bool = False
+) -> Judged:
     """A start with the range of its prediction, ``factor`` times as wide, as a plan has it."""
-    predicted = sample.predicted(constants)
+    predicted = sample.predicted(constants, logged=logged)
     fitted = sum(sample.values(constants).values())
     other = sample.other(constants)
     wide = Interval(spread.low * factor, spread.high * factor, spread.n)

@@ -48,7 +48,9 @@ class Sample:
         activation: The peak by the log; peak_lines: the ledger lines that it is of.
         graphs: CUDA graphs by the log, the estimate first; captures: how many there are.
         other_bytes: What `logits_bytes` is if a sampler ran that no flag tells of.
-        judged: Whether the check `end_to_end` is made of it; the others only help to fit.
+        judged: Whether the check `end_to_end` is made of it.
+        weighed: Whether the check `overhead` is: the cache beside the logged weights.
+            What is neither only helps to fit.
     """
 
     id: str
@@ -71,6 +73,7 @@ class Sample:
     captures: int
     other_bytes: float | None
     judged: bool
+    weighed: bool
 
     @property
     def is_sweep(self) -> bool:
@@ -91,7 +94,7 @@ class Sample:
 
     @property
     def cache(self) -> float:
-        """The cache that a judged start got."""
+        """The cache that a judged or weighed start got."""
         if self.kv is None:
             raise ValueError(f"{self.id} is not judged")
         return self.kv
@@ -121,13 +124,14 @@ class Sample:
         without = self.values({**constants, "logits_bytes": self.other_bytes})
         return max(0.0, sum(self.values(constants).values()) - sum(without.values()))
 
-    def predicted(self, constants: Mapping[str, float]) -> float:
-        """The cache from model, GPU and flags alone."""
-        return self.room - self.weights - sum(self.values(constants).values())
+    def predicted(self, constants: Mapping[str, float], *, logged: bool = False) -> float:
+        """The cache from model, GPU and flags alone, or beside the weights as ``logged``."""
+        weights = self.logged_weights if logged and self.logged_weights else self.weights
+        return self.room - weights - sum(self.values(constants).values())
 
 
 def read_samples(records: Iterable[Measurement], configs: Path | None) -> list[Sample]:
-    """Every start that says something of fitted memory."""
+    """Every start that says something of fitted memory, but for those with adapters."""
     named = NamedInRecords(engines={"vllm": api.ENGINES["vllm"]}, offline=True, configs=configs)
     return list(_samples(records, Matcher(named)))
 
@@ -161,6 +165,8 @@ def _sample(
     prepared = start.engine.prepare(start.memory(loaded))
     if not isinstance(prepared, VllmDeployment) or prepared.stages is None:
         raise LackingError("not a start of vLLM's")
+    if prepared.settings.enable_lora:
+        raise LackingError("what adapters hold is from the source alone: nothing is learned of it")
     rank = prepared.stages[prepared.fullest]
     fitted = tuple(line for line in rank.budget if line.confidence == "calibrated")
     weights = sum(line.value() for line in rank.budget if line.name.startswith("weights"))
@@ -201,7 +207,19 @@ def _sample(
             v0=prepared.pool.rules.v0,
         ),
         judged=judged,
+        weighed=_is_weighed(start, modes),
     )
+
+
+def _is_weighed(start: Start, modes: Sequence[str] | None) -> bool:
+    """Whether validation makes the check `overhead` of it."""
+    if modes is not None and "overhead" not in modes:
+        return False
+    try:
+        memory.overhead(start)
+    except (LackingError, KvplanError):
+        return False
+    return True
 
 
 def _loaded(start: Start) -> tuple[ModelSpec, bool]:

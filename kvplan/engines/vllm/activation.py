@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kvplan.engines.base import Version
 from kvplan.engines.runtime import Range
+from kvplan.engines.vllm import adapters, towers
 from kvplan.engines.vllm.calibration import RuntimeBand
 from kvplan.engines.vllm.runner import Sampling, newer_runner, sampling_of
 from kvplan.engines.vllm.settings import Settings
@@ -66,7 +67,7 @@ def activation_lines(run: Run, band: RuntimeBand) -> tuple[Draft, ...]:
     lines = (
         _peak(run, band),
         *_experts(run, band.source),
-        *_towers(run.model, band),
+        *_towers(run, band),
         *_compiling(band, compiles=run.compiles),
     )
     return tuple(line for line in lines if line.high is None or line.value(line.high))
@@ -136,7 +137,16 @@ def _layer_step(
         }
         room = "tokens * latent_elements + context_rows * row_elements"
         elements = f"max({elements}, {room})"
-    return f"{elements} * element_bytes * step_share", inputs, varied
+    return f"{elements} * element_bytes * step_share" + _applying(run, inputs), inputs, varied
+
+
+def _applying(run: Run, inputs: dict[str, int | float]) -> str:
+    """What applying adapters adds to the step; its input joins the others."""
+    size = adapters.step_bytes(run.settings)
+    if not size:
+        return ""
+    inputs["adapter_bytes"] = size
+    return " + tokens * adapter_bytes"
 
 
 def _context_rows(run: Run) -> int:
@@ -172,8 +182,8 @@ def _experts(run: Run, source: str) -> Iterator[Draft]:
         )
 
 
-def _towers(model: ModelSpec, band: RuntimeBand) -> Iterator[Draft]:
-    if any(weight.component in ("vision", "audio") for weight in model.weights):
+def _towers(run: Run, band: RuntimeBand) -> Iterator[Draft]:
+    if towers.profiled(run.model, run.settings.limit_mm_per_prompt, run.version):
         yield gib_line("multimodal_profile", "budget", band.multimodal_gib, band.source)
 
 

@@ -89,6 +89,8 @@ _TYPED: Mapping[str, Callable[[str, Any], Any]] = {
     "kv-cache-memory-bytes": read_number,
     "mamba-block-size": read_number,
     "max-cudagraph-capture-size": read_number,
+    "max-loras": read_number,
+    "max-lora-rank": read_number,
     "prefill-context-parallel-size": read_number,
     "cpu-offload-gb": _share,
     "cudagraph-capture-sizes": _numbers,

@@ -17,12 +17,17 @@ _ONE_EACH = ("PIECEWISE", "FULL", "FULL_DECODE_ONLY")
 NO_GRAPHS = "NONE"
 
 
-def captured(settings: Settings) -> int:
-    """Graphs in all; 0 where they are switched off."""
+def captured(settings: Settings, cases: int = 1) -> int:
+    """Graphs in all; 0 where they are switched off.
+
+    Args:
+        settings: Of the engine.
+        cases: How often each is captured: 2 where adapters may run or not.
+    """
     if settings.enforce_eager or settings.cudagraph_mode == NO_GRAPHS:
         return 0
     each = 1 if settings.cudagraph_mode in _ONE_EACH else 2
-    return each * sizes(settings)
+    return cases * each * sizes(settings)
 
 
 def sizes(settings: Settings) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kvplan.engines import occupied, runtime
 from kvplan.engines.base import Version
 from kvplan.engines.runtime import Range
+from kvplan.engines.vllm import adapters, towers
 from kvplan.engines.vllm.activation import Run, activation_lines, fitted, gib_line
 from kvplan.engines.vllm.calibration import Interval, RuntimeBand, nearest, widened
 from kvplan.engines.vllm.coverage import Coverage, conditions, coverage, device_of
@@ -24,7 +25,7 @@ from kvplan.engines.vllm.weight_lines import weight_lines
 from kvplan.hardware import DeviceMemory
 from kvplan.host_profile import HostProfile
 from kvplan.ledger import Draft, Section
-from kvplan.models.formats import Dtype
+from kvplan.models.formats import DTYPE_BYTES, Dtype
 from kvplan.models.spec import ModelSpec
 from kvplan.models.weights import RankLayout
 from kvplan.units import GIB
@@ -124,9 +125,7 @@ def rank_memory(rank: RankInputs) -> RankMemory:
     outside = (_context(rank), *_nccl(rank), *occupied.lines(rank.used_by_others, "outside"))
     engine = (*outside, *_graphs(rank, band, _room(rank.device.total - requested, outside)))
     lines = (
-        *weight_lines(
-            rank.model, rank.draft, rank.layout, dtype=rank.dtype, sm=rank.sm, at=rank.version
-        ),
+        *_weights(rank),
         *activation_lines(_profile_run(rank), band),
         _non_torch(rank, band),
         *engine,
@@ -144,6 +143,15 @@ def rank_memory(rank: RankInputs) -> RankMemory:
         coverage=covered,
         other=_other_sampler(rank, budget),
     )
+
+
+def _weights(rank: RankInputs) -> tuple[Draft, ...]:
+    """What is loaded, and the room for adapters."""
+    settings, at = rank.settings, rank.version
+    lines = weight_lines(rank.model, rank.draft, rank.layout, dtype=rank.dtype, sm=rank.sm, at=at)
+    size = DTYPE_BYTES[rank.dtype]
+    room = adapters.weight_line(rank.model, rank.layout, settings, at, element_bytes=size)
+    return (*towers.loaded(lines, settings.limit_mm_per_prompt, at), *room)
 
 
 def _other_sampler(rank: RankInputs, budget: Iterable[Draft]) -> int:
@@ -227,7 +235,7 @@ def _room(beside_budget: int, lines: Iterable[Draft]) -> int:
 
 
 def _graphs(rank: RankInputs, band: RuntimeBand, room_bytes: int) -> tuple[Draft, ...]:
-    graphs = captured(rank.settings)
+    graphs = captured(rank.settings, adapters.graph_cases(rank.settings, rank.version))
     if not graphs:
         return ()
     inputs: Mapping[str, int | float] = {"graphs": graphs, "gib": GIB}

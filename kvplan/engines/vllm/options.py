@@ -10,6 +10,7 @@ from typing import Any
 
 from kvplan.engines.vllm import speculative, values
 from kvplan.engines.vllm.speculative import Speculative
+from kvplan.engines.vllm.towers import off
 from kvplan.errors import NotModelledError, UnknownNameError, UsageError, nearest, shown
 
 # Source: vLLM 0.33.0, vllm/config/cache.py (MambaDType, MambaCacheMode; "all" was a mode in
@@ -25,6 +26,8 @@ _ENTRIES = {
     "OPENAI_BATCH_RUNNER": "other",
     "ENGINE_CONTEXT": "other",
 }
+# Source: vLLM 0.33.0, vllm/config/lora.py MaxLoRARanks.
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 _PERFORMANCE_MODES = ("balanced", "interactivity", "throughput")
 
 
@@ -42,6 +45,16 @@ def _performance(name: str, value: Any) -> str:
 
 def _entry(name: str, value: Any) -> str:
     return values.word(name, _ENTRIES.get(value, value) if isinstance(value, str) else value, _USED)
+
+
+def _adapter_rank(name: str, value: Any) -> int:
+    rank = values.count(name, value)
+    if rank not in _RANKS:
+        raise UsageError(
+            f"{name} is one of {', '.join(map(str, _RANKS))}, not {rank:,}.",
+            hint="Take the next one that is not below the ranks of your adapters.",
+        )
+    return rank
 
 
 def _graph_mode(name: str, value: Any) -> str:
@@ -77,14 +90,14 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "cudagraph_mode": _graph_mode,
     "limit_mm_per_prompt": values.limits,
     "attention_backend": values.word,
+    "enable_lora": values.flag,
+    "max_loras": values.count,
+    "max_lora_rank": _adapter_rank,
     # The environment's VLLM_USE_V1: which of two engines 0.8 to 0.10 start.
     "use_v1": values.flag,
 }
 # Taken and named to the reader, but no byte of the plan depends on them yet.
-UNSIZED = (
-    "limit_mm_per_prompt",
-    "attention_backend",
-)
+UNSIZED = ("attention_backend",)
 # vLLM's shorthand for keys of speculative_config (0.33.0, create_speculative_config).
 _SHORTHAND = {
     "spec_method": "method",
@@ -94,15 +107,14 @@ _SHORTHAND = {
 # vLLM has these, kvplan does not size what they take: refused rather than ignored,
 # unless given as it is by default, which follows the name.
 _NOT_YET: Mapping[str, Any] = {
-    "enable_lora": False,
     "cpu_offload_gb": 0,
     "prefill_context_parallel_size": 1,
     "enable_dbo": False,
     "enable_eplb": False,
     "disable_sliding_window": False,
 }
-# They matter only together with one that is refused.
-_WITH_ANOTHER = ("max_loras", "max_lora_rank")
+# What enable_lora fills in. Source: vLLM 0.33.0, vllm/config/lora.py.
+ADAPTERS: Mapping[str, int] = {"max_loras": 1, "max_lora_rank": 16}
 # Arguments of their own; given as options they would silently compete.
 _ARGUMENTS = {
     "model": "the first argument",
@@ -132,8 +144,6 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
             read[name] = reader(name, value)
         elif name in _ARGUMENTS:
             raise UsageError(f"{name} is not set with -o.", hint=f"Use {_ARGUMENTS[name]}.")
-        elif name in _WITH_ANOTHER:
-            values.count(name, value)
         elif name in _NOT_YET:
             _check_off(name, value)
         else:
@@ -144,6 +154,10 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def unsized(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Of checked options, the names that no byte of the plan depends on."""
     names = [name for name in UNSIZED if name in given]
+    if "limit_mm_per_prompt" in given and not off(given["limit_mm_per_prompt"]):
+        names.append("limit_mm_per_prompt")
+    if not given.get("enable_lora"):
+        names += [name for name in ADAPTERS if name in given]
     config = given.get("speculative_config")
     if isinstance(config, Speculative):
         names += [f"speculative_config.{key}" for key in config.other]
@@ -180,7 +194,7 @@ def _check_off(name: str, value: Any) -> None:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    known = (*READERS, *_SHORTHAND, *_NOT_YET, *_WITH_ANOTHER, *_ARGUMENTS)
+    known = (*READERS, *_SHORTHAND, *_NOT_YET, *_ARGUMENTS)
     return UnknownNameError(
         f"vLLM has no option {shown(name)} that kvplan knows.",
         hint=nearest(name, known) or f"It knows {', '.join(READERS)}.",

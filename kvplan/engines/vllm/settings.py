@@ -60,6 +60,9 @@ class Settings:
     all2all_backend: str | None = None
     limit_mm_per_prompt: Mapping[str, int] | None = None
     attention_backend: str | None = None
+    enable_lora: bool | None = None
+    max_loras: int | None = None
+    max_lora_rank: int | None = None
     use_v1: bool | None = None
     unsized: tuple[str, ...] = ()
 
@@ -133,6 +136,8 @@ def resolve(
         "async_scheduling": overlapping,
         "enable_expert_parallel": False,
     }
+    if given.get("enable_lora"):
+        filled |= names.ADAPTERS
     return Settings(
         **(filled | {_FIELDS.get(name, name): value for name, value in given.items()}),
         in_flight_tokens=in_flight * step.tokens,

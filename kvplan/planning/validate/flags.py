@@ -7,7 +7,7 @@ from typing import Any
 
 from kvplan.measurement import Measurement
 from kvplan.models.spec import ModelSpec
-from kvplan.planning.validate.lacking import extra
+from kvplan.planning.validate.lacking import LackingError, extra
 
 # vLLM's options by their own names, which decide on pages and pool; null is left to the engine.
 PAGE_OPTIONS = (
@@ -48,11 +48,17 @@ _GENERATIONS = {"V0": False, "V1": True}
 
 
 def stated_options(record: Measurement, model: ModelSpec, names: tuple[str, ...]) -> dict[str, Any]:
-    """The engine's options that the record states."""
+    """The engine's options that the record states.
+
+    Raises:
+        LackingError: adapters were enabled, and their rank or number is wanted and not stated.
+    """
     stated = {**record.model_dump(exclude_none=True), **_translated(record)}
     # A model with recurrent layers logs the block that vLLM worked out, not one that was asked.
     if not record.block_size or any(cache.kind == "recurrent" for cache in model.caches):
         stated.pop("block_size", None)
+    if "enable_lora" in names:
+        _check_adapters(stated)
     return {name: stated[name] for name in names if stated.get(name) is not None}
 
 
@@ -73,3 +79,16 @@ def _translated(record: Measurement) -> dict[str, Any]:
         options["max_lora_rank"] = lora.get("max_rank")
         options["max_loras"] = lora.get("max_adapters")
     return options
+
+
+def _check_adapters(stated: Mapping[str, Any]) -> None:
+    """Refuses to size adapters whose rank or number nobody wrote down.
+
+    Raises:
+        LackingError: one is missing.
+    """
+    if stated.get("enable_lora") is not True:
+        return
+    for name in ("max_loras", "max_lora_rank"):
+        if stated.get(name) is None:
+            raise LackingError(f"{name} is not stated: adapters were enabled")

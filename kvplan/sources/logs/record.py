@@ -51,11 +51,13 @@ def to_measurement(start: Start, engine: EngineLog, name: str) -> Measurement:
     fullest = _fullest(by_rank)
     record = by_rank[fullest] | _from_others(engine, by_rank[fullest], facts, fullest)
     unsure = engine.unsure(start)
-    if start.spoiled or not _is_told(by_rank, unsure):
+    mixed = _is_mixed(record, by_rank)
+    if start.spoiled or mixed or not _is_told(by_rank, unsure):
         record = _common(record, by_rank.values())
     if engine.rank_of is not None and settled.ranks:
         record["gpu_count"] = len(settled.ranks)
-    record |= _spread(by_rank, fullest, _keys(engine, settled.shared))
+    if not mixed:
+        record |= _spread(by_rank, fullest, _keys(engine, settled.shared))
     return Measurement.model_validate(
         {
             **_sure(record, unsure),
@@ -67,6 +69,15 @@ def to_measurement(start: Start, engine: EngineLog, name: str) -> Measurement:
             "outcome": None if start.outcome == OUT_OF_MEMORY else start.outcome or None,
         }
     )
+
+
+def _is_mixed(record: Mapping[str, Any], by_rank: Mapping[str, object]) -> bool:
+    """Whether ranks of another start are among them: too many, or one number twice."""
+    gpus = record.get("gpu_count")
+    numbered = [
+        name for name in (rank.partition(" pid=")[0] for rank in by_rank) if name[-1:].isdigit()
+    ]
+    return len(set(numbered)) < len(numbered) or (isinstance(gpus, int) and 1 < len(by_rank) > gpus)
 
 
 def _is_told(by_rank: Mapping[str, Mapping[str, Any]], unsure: frozenset[str]) -> bool:
@@ -93,7 +104,7 @@ def _sure(record: Mapping[str, Any], unsure: frozenset[str]) -> dict[str, Any]:
     found = {k: value for k, value in record.items() if k not in dropped and value is not None}
     for key in ("derived", "of_other_ranks"):
         if key in found:
-            found[key] = [name for name in found[key] if name not in unsure]
+            found[key] = [name for name in found[key] if name in found]
             if not found[key]:
                 del found[key]
     return found

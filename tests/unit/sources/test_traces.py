@@ -72,6 +72,8 @@ def test_mooncake_has_milliseconds_and_others_seconds() -> None:
         ('{"prompt_tokens": 1, "output_tokens": 1}\n{"prompt_tokens": 1}\n', "t.csv:2", "missing"),
         ('{"prompt_tokens": NaN, "output_tokens": 1}\n', "t.csv:1", "no whole number"),
         ("[{}]\n", "t.csv:1", "not a JSON object"),
+        ("prompt_tokens,output_tokens\n", "t.csv", "no request."),
+        ("prompt_tokens,output_tokens\n5,0\n0,5\n", "t.csv", "all 2 rows lack tokens"),
     ],
 )
 def test_a_broken_trace_is_one_sentence_with_its_line(

@@ -113,8 +113,15 @@ def test_the_engine_of_a_release_that_had_two() -> None:
 
 def test_lora_as_records_note_it() -> None:
     names = ("enable_lora", "max_loras", "max_lora_rank")
-    on = start(lora={"enabled": True, "max_rank": 16, "max_adapters": None})
-    assert stated_options(on.record, on.model, names) == {"enable_lora": True, "max_lora_rank": 16}
+    on = start(lora={"enabled": True, "max_rank": 16, "max_adapters": 2})
+    assert stated_options(on.record, on.model, names) == {
+        "enable_lora": True,
+        "max_loras": 2,
+        "max_lora_rank": 16,
+    }
+    half = start(lora={"enabled": True, "max_rank": 16, "max_adapters": None})
+    with pytest.raises(LackingError, match="max_loras is not stated"):
+        stated_options(half.record, half.model, names)
     off = start(lora={"enabled": False})
     assert stated_options(off.record, off.model, names) == {}
     assert "enable_lora" not in on.pages(on.model, 1000).options

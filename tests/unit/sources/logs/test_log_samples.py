@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,20 @@ def test_starts_come_in_the_order_they_begin(tmp_path: Path) -> None:
     path = tmp_path / "both.log"
     path.write_text(text + other + text, encoding="utf-8")
     assert [record.engine for record in read_log(str(path))] == ["vllm", "sglang", "vllm"]
+
+
+def test_ranks_of_two_engines_in_one_log_are_no_ranks_of_one() -> None:
+    """Lines of two starts, one by one: nobody says whose rank is whose."""
+    text = (FOLDER / "vllm-0.11.2-tp4.log").read_text(encoding="utf-8")
+    other = text.replace("pid=", "pid=9").replace("memory: 36.08", "memory: 46.08")
+    assert "46.08" in other
+    mixed = "".join(
+        f"{one}\n{two}\n" for one, two in zip(text.splitlines(), other.splitlines(), strict=True)
+    )
+    alone = list(starts_in(io.BytesIO(text.encode()), "alone"))
+    assert alone[-1].available_kv_gib is not None
+    for record in starts_in(io.BytesIO(mixed.encode()), "mixed"):
+        assert record.available_kv_gib is None
+        extra = record.model_extra or {}
+        assert not [key for key in extra if key.endswith("_per_rank") or key == "rank"]
+        assert "cudagraph_gib" not in extra.get("of_other_ranks", [])
