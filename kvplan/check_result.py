@@ -35,13 +35,15 @@ class _Part(BaseModel):
 
 
 class Place(_Part):
-    """A place in a file; line and column count from 1."""
+    """A place in a file; line and column count from 1. What a flag says has neither."""
 
     file: str
     line: int = 1
     column: int = 1
 
     def __str__(self) -> str:
+        if self.file.startswith("--"):
+            return self.file
         return f"{self.file}:{self.line}:{self.column}"
 
 
@@ -183,9 +185,7 @@ def worst_first(results: tuple[ScenarioResult, ...]) -> tuple[ScenarioResult, ..
 
 def shared_names(*sides: Iterable[str]) -> frozenset[str]:
     """Names that several scenarios of a side have, so that their files tell them apart."""
-    return frozenset(
-        name for side in sides for name, count in Counter(side).items() if count > 1
-    )
+    return frozenset(name for side in sides for name, count in Counter(side).items() if count > 1)
 
 
 def scenario_key(result: ScenarioResult, shared: frozenset[str]) -> str:

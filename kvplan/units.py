@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 from kvplan.errors import UsageError
@@ -105,3 +106,12 @@ def format_bytes(count: float) -> str:
 def format_count(count: float) -> str:
     """A count with thousands separated: ``331,776``."""
     return f"{count:,.0f}"
+
+
+def format_money(amount: float, currency: str | None = None, *, digits: int = 6) -> str:
+    """Money with so many significant digits, never as a power of ten.
+
+    >>> format_money(0.0000578704, "USD", digits=4), format_money(2.5)
+    ('0.00005787 USD', '2.5')
+    """
+    return f"{Decimal(f'{amount:.{digits}g}'):,f} {currency or ''}".strip()

@@ -143,8 +143,13 @@ def _files_of(paths: list[Path], revision: Revision) -> tuple[list[Path], list[P
             continue
         if revision.has(path):
             then.append(path)
-        if path.exists() or not revision.has(path):
+        if path.exists():
             now.append(path)
+        elif not revision.has(path):
+            raise UsageError(
+                f"There is no file or folder {str(path)!r}.",
+                hint="Check the path.",
+            )
     if not then and not now:
         raise scenario_flags.no_files()
     return list(dict.fromkeys(then)), list(dict.fromkeys(now))

@@ -22,7 +22,7 @@ def schema(
     *,
     output: flags.Output = None,
 ) -> None:
-    """Print the JSON Schema of scenarios, plans, records or price files."""
+    """Print the JSON Schema of a file or a result."""
     import json
 
     from kvplan.cli.output import write

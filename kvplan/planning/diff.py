@@ -19,7 +19,7 @@ from kvplan.check_result import (
 from kvplan.plan import Plan
 
 _VERDICTS = ("fits", "does_not_fit", "refused")
-_OUTCOMES: Mapping[str, int] = {**EXIT_CODES}
+_OUTCOMES: Mapping[str, int] = {str(outcome): code for outcome, code in EXIT_CODES.items()}
 _NOTHING = 1e-7
 _Value = int | float | str | None
 

@@ -48,11 +48,14 @@ def _annotations(result: CheckResult) -> Iterator[_Annotation]:
 def _problems(problem: Problem, place: Place, title: str) -> Iterator[_Annotation]:
     """A file with several problems has one line for each; each is shown at its own place."""
     first, *more = problem.message.split("\n")
-    placed = [match for match in map(_PLACED.fullmatch, more) if match]
-    if not placed:
+    if not more:
         hint = f"\n{problem.hint}" if problem.hint else ""
         yield _Annotation("error", place, title, f"{first}{hint}")
-    for match in placed:
+    for each in more:
+        match = _PLACED.fullmatch(each)
+        if match is None:  # of a flag, or how many more there are
+            yield _Annotation("error", place, title, each.strip())
+            continue
         file, line, column, sentence = match.groups()
         where = Place(file=file, line=int(line), column=int(column))
         yield _Annotation("error", where, title, sentence)

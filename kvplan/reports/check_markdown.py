@@ -8,6 +8,7 @@ from kvplan.check_result import CheckResult, Cost, Outcome, ScenarioResult
 from kvplan.reports.check_text import summary
 from kvplan.reports.check_traffic import requests_text, traffic_line, verdict_text
 from kvplan.reports.clean import markdown_code, markdown_text
+from kvplan.units import format_money
 
 # A later run finds its own comment by this line and writes over it.
 MARKER = "<!-- kvplan check -->"
@@ -58,7 +59,7 @@ def cost_text(cost: Cost | None) -> str:
     hourly = f"{cost.per_hour:,.2f} {cost.currency}/h"
     if cost.per_request is None:
         return hourly
-    return f"{hourly}, {cost.per_request:.4g} {cost.currency}/request"
+    return f"{hourly}, {format_money(cost.per_request, cost.currency, digits=4)}/request"
 
 
 def _details(result: CheckResult) -> Iterator[str]:
@@ -86,7 +87,8 @@ def _lines(result: ScenarioResult) -> Iterator[str]:
         yield f"- {markdown_text(result.problem.message)}{hint}"
     for assertion in result.assertions:
         if assertion.status != "holds":
-            yield f"- ❌ {markdown_code(assertion.text)}: {markdown_text(assertion.message)}"
+            said = assertion.message.removeprefix(f"{assertion.text}: ")
+            yield f"- ❌ {markdown_code(assertion.text)}: {markdown_text(said)}"
     for finding in result.findings:
         if finding.ignored is None:
             mark = "❌" if finding.level == "error" else "⚠️"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvplan.check_diff import DiffRow, ScenarioDiff
-from kvplan.units import format_bytes, format_count
+from kvplan.units import format_bytes, format_count, format_money
 
 
 def side(row: DiffRow, value: float | str | None) -> str:
@@ -16,7 +16,7 @@ def side(row: DiffRow, value: float | str | None) -> str:
         case "bytes":
             return format_bytes(value)
         case "money":
-            return f"{value:.6g} {row.currency or ''}".strip()
+            return format_money(value, row.currency)
         case "share":
             return f"{100 * value:.3g} %"
         case _:

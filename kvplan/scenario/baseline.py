@@ -13,6 +13,7 @@ from kvplan.check_result import (
     scenario_key,
     shared_names,
 )
+from kvplan.units import format_money
 
 _ORDER = {"fits": 0, "does_not_fit": 1, "refused": 2}
 
@@ -35,9 +36,7 @@ def baseline_for(earlier: CheckResult | None, names: Iterable[str]) -> Baseline:
         return Baseline()
     shared = shared_names(names, (each.name for each in earlier.scenarios))
     found = {
-        scenario_key(each, shared): each
-        for each in earlier.scenarios
-        if each.verdict is not None
+        scenario_key(each, shared): each for each in earlier.scenarios if each.verdict is not None
     }
     return Baseline(found, shared)
 
@@ -78,7 +77,8 @@ def _worse(old: ScenarioResult, new: ScenarioResult) -> Iterator[str]:
     if old.cost is None or new.cost is None or old.cost.currency != new.cost.currency:
         return
     if new.cost.per_hour > old.cost.per_hour:
-        yield f"{old.cost.per_hour:g} → {new.cost.per_hour:g} {new.cost.currency} an hour"
+        hourly = format_money(new.cost.per_hour, new.cost.currency)
+        yield f"{format_money(old.cost.per_hour)} → {hourly} an hour"
     before, now_each = old.cost.per_request, new.cost.per_request
     if before is not None and now_each is not None and now_each > before * (1 + 1e-9):
-        yield f"{before:.6g} → {now_each:.6g} {new.cost.currency} a request"
+        yield f"{format_money(before)} → {format_money(now_each, new.cost.currency)} a request"

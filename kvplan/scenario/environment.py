@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from kvplan.sources.yaml_document import KeyPath, YamlDocument
 _REFERENCE = re.compile(r"\$?\$\{([A-Za-z_][A-Za-z0-9_]{0,99})(?::-([^}]{0,500}))?\}", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
 _FLOAT = re.compile(r"-?\d{1,18}\.\d{1,18}", re.ASCII)
+# What no file may hold either. Bytes that are no UTF-8 are kept by Python as surrogates.
+_TEXT = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]*")
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -33,25 +35,24 @@ def filled(
             return [walk(value, (*path, place)) for place, value in enumerate(node)]
         if not isinstance(node, str) or "${" not in node:
             return node
-        missing.extend(
-            Found(
-                document.location(path),
-                f"The environment has no {name}: set it, or write ${{{name}:-DEFAULT}}.",
-            )
-            for name in _unset(node, variables)
-        )
-        return _value(node, variables)
+        unset = list(_unset(node, variables))
+        missing.extend(Found(document.location(path), sentence) for sentence in unset)
+        return node if unset else _value(node, variables)
 
     data = walk(document.data, ())
     return replace(document, data=data), missing
 
 
-def _unset(text: str, variables: Mapping[str, str]) -> list[str]:
-    return [
-        match[1]
-        for match in _REFERENCE.finditer(text)
-        if not match[0].startswith("$$") and match[1] not in variables and match[2] is None
-    ]
+def _unset(text: str, variables: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with the variables that a text names."""
+    for match in _REFERENCE.finditer(text):
+        name, default = match[1], match[2]
+        if match[0].startswith("$$"):
+            continue
+        if name not in variables and default is None:
+            yield f"The environment has no {name}: set it, or write ${{{name}:-DEFAULT}}."
+        elif not _TEXT.fullmatch(variables.get(name, "")):
+            yield f"What the environment has as {name} is no printable text."
 
 
 def _value(text: str, variables: Mapping[str, str]) -> Any:

@@ -51,7 +51,7 @@ _OPTION = "engine.options."
 _LEDGER = "ledger."
 _TOKENS = frozenset(("tokens", "tokens_low", "tokens_high", "max_context", "context"))
 _BYTES = frozenset(("bytes_per_token", "bytes_per_request", "bytes_per_block"))
-_ENDS = ("_bytes", "budget_low", "budget_high")
+_ENDS = ("_bytes", "bytes_saved", "budget_low", "budget_high")
 # Lists, and what says which plan this is rather than what it found.
 _LEFT_OUT = frozenset(
     (
@@ -64,7 +64,7 @@ _OF_PLAN = ("model.", "gpu.", "engine.", "parallelism.")
 # What no scenario asks of traffic.
 _NOT_ASKED = ("disaggregated.", "policy.", "tiers.", "held.simulated.", "held.offered")
 _SHARES = frozenset(("risk", "peak_risk", "left_out", "hit_rate", "found", "running_share"))
-_LENGTHS = frozenset(("p50", "p90", "p95", "p99", "max"))
+_LENGTHS = frozenset(("mean", "p50", "p90", "p95", "p99", "max"))
 
 
 def kind_of(name: str) -> Kind:

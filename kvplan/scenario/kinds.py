@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kvplan.errors import UsageError
-from kvplan.units import format_bytes, format_count, parse_bytes, parse_tokens
+from kvplan.units import format_bytes, format_count, format_money, parse_bytes, parse_tokens
 
 Kind = Literal["count", "tokens", "bytes", "share", "number", "money", "text", "flag", "any"]
 Value = int | float | str | bool
@@ -153,6 +153,6 @@ def _show_number(value: float, kind: Kind, currency: str | None) -> str:
         case "share":
             return f"{100 * value:.4g}%"
         case "money":
-            return f"{value:.6g} {currency or ''}".strip()
+            return format_money(value, currency)
         case _:
             return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"

@@ -42,10 +42,10 @@ def parse_overrides(texts: Sequence[str]) -> tuple[Override, ...]:
 def _parse(text: str) -> Override:
     left, equals, right = text.partition("=")
     scenario, colon, key = left.rpartition(":")
-    if not equals or not key.strip():
+    if not equals or not key.strip() or not right.strip() or not right.isprintable():
         raise UsageError(
             f"{shown(text)} sets nothing.",
-            hint="Write --set tp=2, or --set chat:options.max_num_seqs=64.",
+            hint="Write --set tp=2, or --set chat:options.max_num_seqs=64; null takes a key away.",
             location=FLAG,
         )
     try:

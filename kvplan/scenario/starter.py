@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 
 from kvplan.engines.vllm.command_read import Command
 from kvplan.errors import UsageError
 from kvplan.scenario.schema import SCHEMA
 
+# The value of a flag or a variable that nobody else should read; what a shell fills in may stay.
+_SECRET = re.compile(
+    r"(--(?:api[-_]key|hf[-_]token)[ =]\s*|\b[A-Z_]*(?:TOKEN|KEY|SECRET|PASSWORD)=)"
+    r"(?!\$|[\"']\$)(?:\"[^\"]*\"|'[^']*'|\S+)"
+)
 _LINE = "# yaml-language-server: $schema=kvplan-scenario.schema.json"
 _TEMPLATE = """\
 {modeline}
@@ -94,6 +100,8 @@ def _body(command: str | None, read: Command | None, model: str | None) -> str:
         lines += ["# As it is run; keys beside it win over its flags.", "command: |"]
         lines += textwrap.indent(_escaped(command), "  ").split("\n")
         lines += [f"# Not planned: {remark}" for remark in (read.remarks if read else ())]
+        if _SECRET.search(command):
+            lines.append("# What the command keeps secret was left out: many can read this file.")
     if command is None:
         lines += ["# Tokens a request may have, prompt and answer.", "context: 32k"]
     return textwrap.indent("\n".join(lines), "    ")
@@ -101,4 +109,5 @@ def _body(command: str | None, read: Command | None, model: str | None) -> str:
 
 def _escaped(command: str) -> str:
     """The command with ``${NAME}`` kept for the shell, and no line that YAML would refuse."""
+    command = _SECRET.sub(r"\1LEFT-OUT", command)
     return command.strip().replace("\t", "    ").replace("${", "$${")

@@ -309,6 +309,37 @@ def test_diff_reads_models_and_traces_of_the_other_revision(
     assert "models/own → models/other" in done.stdout
 
 
+def test_diff_sees_files_that_moved_or_are_gone(kvplan: Command, repository: Path) -> None:
+    words = ("diff", "--git", "main", "deploy", "--offline", "--format", "json")
+    (repository / "deploy" / "b.yaml").rename(repository / "deploy" / "moved.yaml")
+    assert [each["status"] for each in json.loads(kvplan(*words).stdout)["scenarios"]] == [
+        *("same", "same")
+    ]
+    (repository / "deploy" / "moved.yaml").unlink()
+    found = json.loads(kvplan(*words).stdout)["scenarios"]
+    assert {each["name"]: each["status"] for each in found} == {"a": "same", "b": "removed"}
+    (repository / "deploy" / "a.yaml").unlink()
+    gone = kvplan(*words)
+    assert [each["status"] for each in json.loads(gone.stdout)["scenarios"]] == ["removed"] * 2
+
+
+def test_the_first_scenarios_of_a_repository_are_new(kvplan: Command, repository: Path) -> None:
+    write(repository, one(GOOD), "first/a.yaml")
+    done = kvplan("diff", "--git", "main", "first", "--offline", "--format", "json")
+    assert [each["status"] for each in json.loads(done.stdout)["scenarios"]] == ["added"]
+
+
+@pytest.mark.usefixtures("repository")
+def test_diff_of_nothing_and_without_a_lock(kvplan: Command) -> None:
+    nothing = kvplan("diff", "--git", "main", "deploy/none.yaml")
+    assert nothing.returncode == 2
+    assert "There is no file or folder 'deploy/none.yaml'." in nothing.stderr
+    kvplan("lock", "deploy", "--offline")
+    unlocked = kvplan("diff", "--git", "main", "deploy", "--locked")
+    assert unlocked.returncode == 2
+    assert "main has no deploy/kvplan.lock." in unlocked.stderr
+
+
 def test_diff_says_what_it_could_not_plan(kvplan: Command, repository: Path) -> None:
     write(repository, one(f"{GOOD}\ntpp: 2"), "deploy/a.yaml")
     done = kvplan("diff", "--git", "main", "deploy", "--offline")

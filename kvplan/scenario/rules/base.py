@@ -35,6 +35,13 @@ class Shown:
         """The engine's name without its version."""
         return self.question.engine.partition("==")[0]
 
+    def written(self, option: str) -> str | None:
+        """How the scenario spells an option that it states: with dashes or underscores."""
+        for name in self.question.options:
+            if name.strip().removeprefix("--").replace("-", "_") == option:
+                return name
+        return None
+
     @property
     def facts(self) -> Facts | None:
         """What figures are computed from, where there is a plan."""

@@ -12,11 +12,13 @@ _FIRST = (8, 9)
 
 
 def _check(shown: Shown) -> Iterator[Hit]:
+    plan, gpu = shown.plan, shown.gpu
     kv_dtype = shown.question.kv_dtype
+    if kv_dtype == "auto" and plan is not None and plan.kv is not None:
+        kv_dtype = plan.kv.dtype  # a checkpoint may bring its own
     if not kv_dtype.startswith("fp8"):
         return
     path = ("kv_dtype",)
-    plan, gpu = shown.plan, shown.gpu
     if plan is not None and plan.verdict == "refused" and plan.reasons:
         reason = plan.reasons[0]
         if reason.code == "engine_refuses" and "cache" in reason.message.lower():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kvplan.plan import Capacity
 from kvplan.scenario.rules.base import Hit, Rule, Shown
+from kvplan.sources.yaml_document import KeyPath
 
 _OPTIONS = ("max_num_seqs", "max_running_requests", "max_batch_size")
 _STATES = ("recurrent", "mamba")
@@ -18,8 +19,10 @@ def _check(shown: Shown) -> Iterator[Hit]:
     for name in _OPTIONS:
         asked = plan.engine.options.get(name)
         # What kvplan filled in is the engine's own default, and nobody's decision.
-        if isinstance(asked, int) and name in shown.question.options:
-            yield from _too_high(name, asked, plan.capacity, _held(shown, plan.capacity))
+        if isinstance(asked, int) and shown.written(name) is not None:
+            path = ("options", shown.written(name) or name)
+            held = _held(shown, plan.capacity)
+            yield from _too_high(name, asked, plan.capacity, held=held, path=path)
 
 
 def _held(shown: Shown, capacity: Capacity) -> int:
@@ -29,8 +32,9 @@ def _held(shown: Shown, capacity: Capacity) -> int:
     return shown.traffic.plan.held.requests // shown.plan.parallelism.dp
 
 
-def _too_high(name: str, asked: int, capacity: Capacity, held: int) -> Iterator[Hit]:
-    path = ("options", name)
+def _too_high(
+    name: str, asked: int, capacity: Capacity, *, held: int, path: KeyPath
+) -> Iterator[Hit]:
     states = any(group.kind.startswith(_STATES) for group in capacity.groups)
     if states and asked > capacity.blocks:
         yield Hit(

@@ -20,6 +20,8 @@ def _check(shown: Shown) -> Iterator[Hit]:
     expected = question.scenario.expect or ()
     if question.workload.says_demand or (shown.traffic and shown.traffic.plan.load):
         return
+    if question.trace is not None and shown.traffic is None:
+        return  # a trace has a rate of its own, and this one was not read
     if question.concurrency is not None or _SPEAK_OF_LOAD & {parse(x).name for x in expected}:
         return
     yield Hit(

@@ -9,7 +9,8 @@ from kvplan.scenario.rules.base import Hit, Rule, Shown
 from kvplan.units import format_bytes
 
 _OPTIONS = ("gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction")
-_LEFT = "outside_unused"
+# What is left of the card; of SGLang's, activations take a part.
+_LEFT = ("outside_unused", "activation_room", "left_unused")
 # Taken after the pool has been cut, wherever the engine accounts for them.
 _LATE = ("cuda_graphs", "non_torch")
 
@@ -18,18 +19,21 @@ def _check(shown: Shown) -> Iterator[Hit]:
     plan = shown.plan
     if plan is None or plan.verdict == "refused":
         return
-    given = next((name for name in _OPTIONS if name in shown.question.options), None)
+    given = next((name for name in _OPTIONS if shown.written(name)), None)
     if given is None:
         return
-    left = sum(line.bytes for line in plan.ledger if line.name == _LEFT)
+    written = shown.written(given) or given
+    share = float(shown.question.options[written])
+    left = sum(line.bytes for line in plan.ledger if line.name in _LEFT)
     may_grow = _may_grow(plan)
     if may_grow <= left:
         return
+    rest = format_bytes(left) if left > 0 else "nothing"
     yield Hit(
-        f"{given} {shown.question.options[given]} leaves {format_bytes(left)} of the card, and CUDA"
-        f" graphs, NCCL and the CUDA context may take {format_bytes(may_grow)} more than planned.",
-        f"Write {given}: {_lower(plan, shown.question.options[given], may_grow - left)}.",
-        ("options", given),
+        f"{given} {share:g} leaves {rest} of the card, and CUDA graphs, NCCL and the CUDA context"
+        f" may take {format_bytes(may_grow)} more than planned.",
+        f"Write {given}: {_lower(plan, share, may_grow - left)}.",
+        ("options", written),
     )
 
 
@@ -38,7 +42,7 @@ def _may_grow(plan: Plan) -> int:
     return sum(
         line.high - line.bytes
         for line in plan.ledger
-        if line.name != _LEFT and (line.section == "outside" or line.name.startswith(_LATE))
+        if line.name not in _LEFT and (line.section == "outside" or line.name.startswith(_LATE))
     )
 
 

@@ -306,3 +306,16 @@ def test_a_command_that_quantizes_while_loading_is_planned_so(tmp_path: Path) ->
         for plan in (first, second)
     ]
     assert weights[1] < 0.65 * weights[0]
+
+
+def test_a_baseline_tells_files_apart(tmp_path: Path) -> None:
+    small, large = write(tmp_path, one(EXACT), "a.yaml"), write(tmp_path, one(EXACT), "b.yaml")
+    large.write_text(large.read_text("utf-8").replace("8k", "4k"), encoding="utf-8")
+    baseline = check([small, large], OFFLINE)
+    assert codes_of(check([small, large], replace(OFFLINE, baseline=baseline))) == []
+    large.write_text(large.read_text("utf-8").replace("4k", "6k"), encoding="utf-8")
+    assert codes_of(check([large, small], replace(OFFLINE, baseline=baseline))) == ["KV203"]
+
+
+def codes_of(found: CheckResult) -> list[str]:
+    return [each.code for result in found.scenarios for each in result.findings]

@@ -127,3 +127,13 @@ def test_no_records_at_all() -> None:
         learned()
     assert raised.value.hint is not None
     assert "There is no record" in raised.value.hint
+
+
+def test_a_start_of_no_known_release_is_skipped() -> None:
+    """Constants of releases differ by more than hosts do: nothing is guessed."""
+    unknown = {**STATED, "engine_version": None}
+    found = learned(
+        record(id="a", **STATED, non_torch_gib=1.5), record(id="b", **unknown, non_torch_gib=1.5)
+    )
+    assert found.used == ("a",)
+    assert found.skipped[0][1].startswith("engine_version is not stated")

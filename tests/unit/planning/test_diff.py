@@ -112,3 +112,37 @@ def test_a_diff_as_it_looks(snapshot: SnapshotAssertion) -> None:
     assert diff_text(found) == snapshot(name="text")
     assert diff_markdown(found) == snapshot(name="markdown")
     assert diff_markdown(found).startswith(f"{MARKER}\n")
+
+
+def _two(first: ScenarioResult, second: ScenarioResult) -> CheckResult:
+    places = (Place(file="a.yaml"), Place(file="b.yaml"))
+    named = zip((first, second), places, strict=True)
+    return CheckResult(
+        scenarios=tuple(each.model_copy(update={"place": place}) for each, place in named)
+    )
+
+
+def test_scenarios_of_one_name_are_told_apart_by_their_files() -> None:
+    old, new = _two(result(), result()), _two(result(), result(requests=47))
+    found = {each.name: each.status for each in diff(old, new, names=("a", "b")).scenarios}
+    assert found == {"b.yaml: chat": "changed", "a.yaml: chat": "same"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worse"),
+    [
+        ("passed", "failed", True),
+        ("failed", "passed", False),
+        ("passed", "unreadable", True),
+        ("unreadable", "passed", False),
+    ],
+)
+def test_an_outcome_becomes_worse_or_better(old: str, new: str, *, worse: bool) -> None:
+    found = compared(result(outcome=old), result(outcome=new))
+    assert found.worse is worse
+
+
+def test_a_new_file_that_nobody_can_read_is_worse() -> None:
+    broken = result(name="new.yaml", outcome="unreadable", verdict=None, plan=None, requests=None)
+    old = CheckResult(scenarios=(result(),))
+    assert diff(old, CheckResult(scenarios=(result(), broken)), names=("a", "b")).worse

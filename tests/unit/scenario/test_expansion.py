@@ -85,16 +85,20 @@ def test_a_matrix_has_an_end(tmp_path: Path) -> None:
 def test_set_reaches_all_scenarios_or_one(tmp_path: Path) -> None:
     text = f"defaults: {{model: {LLAMA}, gpu: L4}}\nscenarios:\n  a: {{}}\n  b: {{}}\n"
     path = write(tmp_path, text)
-    sets = ["tp=2", "b:options.max_num_seqs=64", "a:context=32k", "b:options.x={y: [1]}"]
+    capture = "b:options.cudagraph_capture_sizes=[1, 2]"
+    sets = ["tp=2", "b:options.max_num_seqs=64", "a:context=32k", capture]
     first, second = questions(path, sets=sets)
     assert (first.sizes, second.sizes) == ({"tp": 2}, {"tp": 2})
     assert (first.context, first.options) == (32768, {})
-    assert second.options == {"max_num_seqs": 64, "x": {"y": [1]}}
+    assert second.options == {"max_num_seqs": 64, "cudagraph_capture_sizes": [1, 2]}
     # A place has to be one in a file.
     assert first.place(("tp",)) == first.place()
 
 
-@pytest.mark.parametrize("text", ["tp", "=2", "a:=2", "gpus=H100", "expect=x", "tp=&a 2"])
+@pytest.mark.parametrize(
+    "text",
+    [*("tp", "=2", "a:=2", "gpus=H100", "expect=x", "tp=&a 2", "tp=", "tp= "), "tp=1\ngpu: L4"],
+)
 def test_a_set_that_sets_nothing_is_refused(text: str) -> None:
     with pytest.raises(KvplanError) as caught:
         parse_overrides([text])
@@ -105,7 +109,7 @@ def test_a_set_that_sets_nothing_is_refused(text: str) -> None:
 def test_a_wrong_value_of_set_is_named_with_the_flag(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="`tp` should be a valid integer") as caught:
         questions(write(tmp_path, one("tp: 1")), sets=["tp=many"])
-    assert caught.value.location == "--set tp=many:1:1"
+    assert caught.value.location == "--set tp=many"
 
 
 def test_set_for_a_scenario_that_is_not_there() -> None:
@@ -234,3 +238,27 @@ def test_a_gpu_beside_a_pool_is_the_pools(tmp_path: Path) -> None:
     assert asked.gpu == "NVIDIA L4"
     with pytest.raises(UsageError, match="The GPU H100 is not that of the pool, L4"):
         questions(write(tmp_path, body.replace("GPU", "H100")))
+
+
+@pytest.mark.parametrize("value", ["\udcff", "a\x1b[31m", "a\x00b"])
+def test_a_variable_that_is_no_text_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InputError, match="has as WORD is no printable text") as caught:
+        questions(write(tmp_path, one("description: ${WORD}")), variables={"WORD": value})
+    assert (caught.value.location or "").count(":") >= 2
+
+
+def test_a_variable_may_have_several_lines(tmp_path: Path) -> None:
+    line = "vllm serve x \\\n\t--max-num-seqs 4"
+    (asked,) = questions(write(tmp_path, one("command: ${LINE}")), variables={"LINE": line})
+    assert asked.options == {"max_num_seqs": 4}
+
+
+def test_everything_that_is_wrong_with_a_matrix_is_said_at_once(tmp_path: Path) -> None:
+    text = (
+        "matrix: {modle: [a], tp: [1, 2, 1], dp: [], expect: [x], gpu.x: [L4], context: [8k, 4k]}"
+    )
+    with pytest.raises(InputError) as caught:
+        loaded(write(tmp_path, one(text)))
+    assert "5 problems" in caught.value.message
+    for part in ("'modle'", "Did you mean model?", "1 stands here twice", "'gpu.x' is no key"):
+        assert part in caught.value.message

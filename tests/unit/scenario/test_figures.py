@@ -134,3 +134,16 @@ def test_sessions_hold_blocks_beside_requests() -> None:
     kept = facts(Workload(sessions=Sessions(count=40, tokens=4096)))
     assert value_of(kept, "requests_with_sessions") == (blocks - 40 * 256) // 512
     assert value_of(kept, "sessions_kept") == (blocks - 10 * 512) // 256
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("traffic.prefix.bytes_saved", "bytes"),
+        ("traffic.prefix.change_bytes", "bytes"),
+        ("traffic.total.mean", "tokens"),
+        ("traffic.total.p95", "tokens"),
+    ],
+)
+def test_a_field_has_its_unit(name: str, kind: str) -> None:
+    assert figures.kind_of(name) == kind

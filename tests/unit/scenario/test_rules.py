@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -154,3 +155,39 @@ def test_an_ignored_error_does_not_fail(tmp_path: Path) -> None:
     """
     assert checked(tmp_path, body).outcome == "passed"
     assert checked(tmp_path, body.replace("KV102", "KV101")).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        # Attention data parallelism: each rank holds requests of its own.
+        (
+            "KV107",
+            """\
+            model: deepseek-ai/DeepSeek-V3
+            gpu: H200
+            engine: sglang==0.5.5
+            tp: 8
+            options: {enable_dp_attention: true, dp_size: 8}
+            """,
+        ),
+        # What SGLang leaves beside its pool is room for graphs.
+        ("KV113", "engine: sglang==0.5.5\noptions: {mem_fraction_static: 0.85}"),
+        ("KV113", "options: {gpu_memory_utilization: 0.95}"),
+        # A trace that can't be read says nothing of the load.
+        ("KV105", "workload: {trace: missing.csv, decode_rate: 40}"),
+        ("KV105", "workload: {rate: 1/s, lengths: 500/100, decode_rate: 40}"),
+    ],
+)
+def test_a_rule_does_not_misfire(code: str, body: str, tmp_path: Path) -> None:
+    assert code not in codes(checked(tmp_path, f"context: 8k\n{dedent(body)}"))
+
+
+@pytest.mark.parametrize(
+    ("code", "option"),
+    [("KV106", "max-num-seqs: 900"), ("KV113", "--gpu-memory-utilization: 0.995")],
+)
+def test_an_option_may_be_spelled_with_dashes(code: str, option: str, tmp_path: Path) -> None:
+    found = checked(tmp_path, f"context: 32k\nconcurrency: 2\noptions:\n  {option}")
+    (hit,) = [each for each in found.findings if each.code == code]
+    assert hit.place.line == found.place.line + 7

@@ -258,3 +258,24 @@ def test_a_validator_of_the_command_line_says_the_same(tmp_path: Path) -> None:
         assert done.returncode == code, done.stdout
     assert "$.scenarios.a.tp" in done.stdout
     assert "$.scenarios.a.expect" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("secret", "kept"),
+    [
+        ("--api-key s3cret", "--api-key LEFT-OUT"),
+        ("--api-key=s3cret", "--api-key=LEFT-OUT"),
+        ("--hf-token 's3cret two'", "--hf-token LEFT-OUT"),
+        ("--api-key $API_KEY", "--api-key $API_KEY"),
+    ],
+)
+def test_a_starter_leaves_secrets_out(secret: str, kept: str, tmp_path: Path) -> None:
+    line = f"HF_TOKEN=s3cret vllm serve {LLAMA} {secret} --max-num-seqs 8"
+    text = starter(
+        gpu="L4-24GB", engine="vllm==0.33.0", file="f", command=line, read=read_command(line, "x")
+    )
+    assert "s3cret" not in text
+    assert kept in text
+    assert "# What the command keeps secret was left out" in text
+    (asked,) = questions(write(tmp_path, text.partition(f"{HEAD}")[2]))
+    assert asked.options == {"max_num_seqs": 8}

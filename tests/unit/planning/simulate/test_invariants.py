@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simulated import GROUPS, pool, run, scheduler, workloads
 
 from kvplan.engines.base import BlockGroup
+from kvplan.planning.simulate.content import Chain, Chunk, Contents
 from kvplan.planning.simulate.memory import Hit, Memory
 from kvplan.planning.simulate.recorder import Recorder
 from kvplan.planning.simulate.scheduler import Scheduler
@@ -21,7 +22,12 @@ from kvplan.workloads.requests import Request
 groups = st.sampled_from(list(GROUPS.values()))
 blocks = st.integers(12, 80)
 tiers = st.sampled_from(
-    [(), (Tier("host", 30, 1e5),), (Tier("host", 8, 1e5), Tier("disk", 50, 1e4))]
+    [
+        (),
+        (Tier("host", 30, 1e5),),
+        (Tier("host", 8, 1e5), Tier("disk", 50, 1e4)),
+        (Tier("host", 1, 1e5), Tier("disk", 2, 1e4), Tier("remote", 3, 1e3)),
+    ]
 )
 
 
@@ -47,8 +53,18 @@ def held_by_requests(made: Scheduler, memory: Memory) -> int:
     return sum(runs.values()) + own + len(holders) * sum(group.fixed for group in memory.groups)
 
 
-@settings(max_examples=50)
-@given(workloads(), groups, blocks, st.booleans(), tiers)
+def kept_by_tiers(memory: Memory, chunks: set[Chunk]) -> list[int]:
+    """Blocks in each tier, counted from what each piece of content says."""
+    counts = [0] * len(memory.tiers.levels)
+    for chunk in chunks:
+        for slot, held in chunk.runs.items():
+            if slot >= len(memory.groups):
+                counts[slot // len(memory.groups) - 1] += sum(run.high - run.low for run in held)
+    return counts
+
+
+@settings(max_examples=60)
+@given(workloads(pauses=True), groups, blocks, st.booleans(), tiers)
 def test_blocks_never_exceed_the_pool_and_never_leak(
     requests: list[Request],
     of: tuple[BlockGroup, ...],
@@ -59,17 +75,28 @@ def test_blocks_never_exceed_the_pool_and_never_leak(
     made, memory, recorder = scheduler(
         requests, pool(count, of, sequences=8, admits_whole=whole), tiers=behind
     )
-    store = memory.store
-    for _ in range(20_000):
-        more = made.step()
-        assert min(store.empty, store.kept, store.used) >= 0
-        assert store.used <= count
-        assert len(made._running) <= 8
-        assert held_by_requests(made, memory) == store.used
-        if not more:
-            break
-    else:
-        pytest.fail("it does not end")
+    store, chunks, chain = memory.store, set[Chunk](), Contents.chain
+
+    def noted(self: Contents, request: Request) -> Chain:
+        found = chain(self, request)
+        chunks.update(found.chunks)
+        return found
+
+    with patch.object(Contents, "chain", noted):
+        for _ in range(20_000):
+            more = made.step()
+            assert min(store.empty, store.kept, store.used) >= 0
+            assert store.used <= count
+            assert len(made._running) <= 8
+            assert held_by_requests(made, memory) == store.used
+            found = kept_by_tiers(memory, chunks)
+            for tier, kept, level in zip(memory.tiers._stores, found, behind, strict=True):
+                assert (tier.used, tier.kept) == (0, kept)
+                assert tier.kept + tier.empty == level.blocks
+            if not more:
+                break
+        else:
+            pytest.fail("it does not end")
     assert store.used == 0
     assert recorder.finished + recorder.refused == recorder.arrived == len(requests)
 
@@ -117,6 +144,29 @@ def test_first_admissions_are_in_order_of_arrival(
     with patch.object(Recorder, "admitted", noted):
         run(requests, pool(count, of, sequences=4))
     assert order == sorted(order)
+
+
+@settings(max_examples=40)
+@given(workloads(), groups, blocks)
+def test_who_was_preempted_comes_back_before_anybody_else(
+    requests: list[Request], of: tuple[BlockGroup, ...], count: int
+) -> None:
+    lost: list[int] = []
+    early: list[int] = []
+    preempted, admitted = Recorder.preempted, Recorder.admitted
+
+    def taken(self: Recorder, sequence: Sequence) -> None:
+        lost.append(sequence.number)
+        preempted(self, sequence)
+
+    def back(self: Recorder, sequence: Sequence, hit: Hit, now: float) -> None:
+        if lost and lost.pop() != sequence.number:
+            early.append(sequence.number)
+        admitted(self, sequence, hit, now)
+
+    with patch.object(Recorder, "preempted", taken), patch.object(Recorder, "admitted", back):
+        run(requests, pool(count, of, sequences=6))
+    assert (early, lost) == ([], [])
 
 
 @settings(max_examples=20)

@@ -7,13 +7,17 @@ from random import Random
 
 import pytest
 
+from kvplan import api
 from kvplan.errors import UsageError
 from kvplan.planning.traffic.day import Stream
+from kvplan.planning.traffic.replica import measure
 from kvplan.planning.traffic.retention import Retention
 from kvplan.planning.traffic.seen import Life, seen
-from kvplan.planning.traffic.traffic import Demand
+from kvplan.planning.traffic.traffic import Demand, Service, Traffic
+from kvplan.sources.gpus import find_gpus
 from kvplan.workloads.distributions import Fixed
 from kvplan.workloads.sessions import Sessions
+from kvplan.workloads.sharing import PrefixRule
 
 
 @pytest.mark.parametrize(("ttl", "think"), [(300.0, 60.0), (30.0, 60.0), (5.0, 600.0)])
@@ -61,3 +65,41 @@ def test_a_user_holds_blocks_while_thinking_but_never_longer_than_a_cycle() -> N
     stream = Stream(Demand(users=100, think_s=30.0), life_s=22.0, kept_s=12.0)
     assert stream.users_share == pytest.approx(22 / 40)
     assert stream.rate_per_s == pytest.approx(100 / 40)
+
+
+def test_last_turns_are_known_by_their_new_lengths_too() -> None:
+    rule = Retention(300.0, 60.0, {(100, 10): 1.0, (50, 10): 0.0})
+    before = ((100, 10, 1.0), (50, 10, 3.0))
+    longer = rule.over(before, ((150, 10, 1.0), (100, 10, 3.0)))
+    assert longer.last == {(150, 10): 1.0, (100, 10): 0.0}
+    # Both are cut to the same length: one in four has no next turn.
+    assert rule.over(before, ((32, 10, 1.0), (32, 10, 3.0))).last == {(32, 10): 0.25}
+
+
+@pytest.mark.parametrize("in_front", [True, False])
+def test_a_prefix_changes_nothing_of_how_long_sessions_are_kept(*, in_front: bool) -> None:
+    pairs, last = Sessions(Fixed(3), Fixed(600), Fixed(50)).turns_of()
+    service = Service(decode_tokens_per_s=20.0)
+    kept = Retention(300.0, 60.0, last)
+    prefix = PrefixRule("system", 512, share=0.5)
+    plain = Traffic(pairs, retention=kept)
+    shared = Traffic(pairs, prefix=prefix, prefix_in_front=in_front, retention=kept)
+    prepared = api.prepare(
+        api.read_spec("Qwen/Qwen3-8B", offline=True), find_gpus("H100")[0], kv_budget=(2**33,)
+    )
+    steps, kept_steps = (
+        tuple(getattr(measure(prepared, 32_768, one, service), name) for one in (plain, shared))
+        for name in ("steps", "kept_steps")
+    )
+    assert steps[0] == pytest.approx(steps[1])
+    assert kept_steps[0] == pytest.approx(kept_steps[1])
+    # 2 of 3 turns are followed by another one.
+    mean_s = (2 * kept.until_next_s + 300) / 3
+    assert kept_steps[0] == pytest.approx(20 * mean_s)
+
+
+def test_cut_outputs_keep_their_last_turns() -> None:
+    pairs, last = Sessions(Fixed(2), Fixed(100), Fixed(50)).turns_of()
+    taken, _ = Traffic(pairs, retention=Retention(300.0, 60.0, last)).within(290)
+    assert taken.retention is not None
+    assert taken.retention.kept_s(250, 40) == 300.0
