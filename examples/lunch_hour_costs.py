@@ -2,9 +2,9 @@
 
     python examples/lunch_hour_costs.py [--pictures FOLDER]
 
-One L40S serves conversations whose context grows. `kvplan.traffic_planner` judges every hour of the day,
-`kvplan.simulator` plays the ninety minutes around noon for the deployment as it is and for each
-remedy. Runs offline, from the bundled specs, in about half a minute.
+One L40S serves conversations whose context grows. `kvplan.traffic_planner` judges every hour of
+the day, `kvplan.simulator` plays the ninety minutes around noon for the deployment as it is and for
+each remedy. Runs offline, from the bundled specs, in about half a minute.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kvplan.reports.sparkline import sparkline
 from kvplan.reports.traffic_svg import traffic_svg
 from kvplan.simulation import Simulation
 from kvplan.simulator import TierMemory, deploy, simulate
-from kvplan.traffic_planner import plan_traffic
 from kvplan.traffic_plan import LoadOnPools, TrafficPlan
+from kvplan.traffic_planner import plan_traffic
 from kvplan.workloads.arrivals import Arrivals, daily_profile
 from kvplan.workloads.distributions import Fixed, Lognormal
 from kvplan.workloads.generate import generate_sessions
@@ -41,6 +41,7 @@ PRICES = {"g6e.xlarge": 1.861, "g6e.4xlarge": 3.00424}  # one L40S; 32 and 128 G
 
 # What users are promised: the first token within 3 s, the next ones every 80 ms or faster.
 PROMISE = Limits(first_token_s=3.0, between_tokens_s=0.08)
+ENOUGH = 0.99
 
 # Conversations that begin a second over the day, and how that moves from midnight on.
 TALKS_PER_S, TURNS, SEED = 0.075, 6, 7
@@ -121,7 +122,9 @@ def tell_day(load: LoadOnPools) -> None:
     print(f"requests at once, 0 to 23 h  {bars}  up to {load.peak_concurrent:.0f}")
     print(f"too little memory            {load.risk:.2%} of the time at the day's mean rate")
     print(f"                             {load.peak_risk:.2%} in the busiest hour")
-    print(f"hours above {RISK:.1%}             {busy[0]} to {busy[-1]} h" if busy else "none")
+    print(
+        f"hours above {RISK:.1%}             " + (f"{busy[0]} to {busy[-1]} h" if busy else "none")
+    )
 
 
 def tell_noon(choice: Choice, found: Simulation) -> None:
@@ -132,6 +135,13 @@ def tell_noon(choice: Choice, found: Simulation) -> None:
     kept = "?" if good is None else f"{good:6.1%}"
     cost = f"+ ${choice.dollars:5.2f} a day"
     print(f"{choice.name:<22} {cost}  {late}  {kept}  {pool}  {choice.note}")
+
+
+def tell_end(kept: list[Choice]) -> None:
+    """Prints which choices keep the promise, the cheapest first."""
+    print(f"\nThe promise is kept for {ENOUGH:.0%} of the requests by:")
+    for choice in sorted(kept, key=lambda one: one.dollars):
+        print(f"  {choice.name}, + ${choice.dollars:.2f} a day ({choice.note})")
 
 
 def main() -> None:
@@ -147,12 +157,17 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "day.svg").write_text(traffic_svg(plan), encoding="utf-8")
     print(f"\n{'Around noon':<22} {'price':<15}  {'p95 first':>9}  {'good':>6}  pool in use")
+    kept: list[Choice] = []
     for choice in choices():
         found = played(choice)
         tell_noon(choice, found)
+        if (found.throughput.good_share or 0.0) >= ENOUGH:
+            kept.append(choice)
         if folder is not None:
             name = f"noon-{choice.name.replace(' ', '-').lower()}.svg"
-            (folder / name).write_text(simulation_svg(found), encoding="utf-8")
+            picture = simulation_svg(found, title=f"Noon, {choice.name}")
+            (folder / name).write_text(picture, encoding="utf-8")
+    tell_end(kept)
 
 
 if __name__ == "__main__":

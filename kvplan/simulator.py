@@ -8,6 +8,7 @@ from typing import Any
 
 from kvplan import api
 from kvplan.architectures import quantize
+from kvplan.asked import engine_of
 from kvplan.engines.base import BlockPool, Paged
 from kvplan.errors import NotModelledError
 from kvplan.hardware import GpuSpec
@@ -19,6 +20,8 @@ from kvplan.planning.simulate.run import Names, Setting
 from kvplan.planning.simulate.run import simulate as run
 from kvplan.planning.simulate.service import StepTimes
 from kvplan.planning.simulate.tiers import Tier
+from kvplan.planning.size import resolve_context
+from kvplan.planning.traffic.links import link_of
 from kvplan.simulation import CurvePoint, Simulation
 from kvplan.sources.gpus import find_gpus
 from kvplan.workloads.requests import Request
@@ -29,12 +32,14 @@ class TierMemory:
     """A memory behind the GPU's: its bytes, over all GPUs of a replica, and how fast it is read.
 
     Attributes:
-        name: ``host`` or ``disk``.
+        name: ``host``, ``disk`` or ``remote``.
+        bytes: Of a replica.
+        bytes_per_s: Of a replica; or the name of a link, of which each GPU has one: ``pcie``.
     """
 
     name: str
     bytes: int
-    bytes_per_s: float
+    bytes_per_s: float | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,8 @@ def deploy(  # noqa: PLR0913 - the arguments of `kvplan.size`
     spec = spec if weights == "auto" else quantize(spec, weights)
     device = gpu if isinstance(gpu, GpuSpec) else find_gpus(gpu)[0]
     budget = (kv_budget,) if isinstance(kv_budget, int) else kv_budget
+    unstated = engine_of(engine).planner().unstated_context
+    longest = resolve_context(spec, context, unstated=unstated)
     prepared = api.prepare(
         spec,
         device,
@@ -114,13 +121,12 @@ def deploy(  # noqa: PLR0913 - the arguments of `kvplan.size`
         dtype=dtype,
         kv_budget=tuple(budget) if budget else None,
         options=dict(engine_options or {}),
-        context=context,
+        context=context if spec.max_context else longest,
     )
     if not isinstance(prepared, Paged):
         raise NotModelledError(
             f"Requests on {engine} are not simulated yet.", hint="Simulate them on vllm."
         )
-    longest = context or spec.max_context or prepared.longest_context()
     capacity = prepared.answer(longest, None).capacity
     tokens = (
         (capacity.tokens, capacity.tokens_low, capacity.tokens_high)
@@ -154,7 +160,7 @@ def simulate(
         progress: Told now and then how many requests are done and what the simulated time is.
 
     Raises:
-        UsageError: an unknown device speed, a request that makes no sense, numpy missing.
+        UsageError: an unknown device speed or link, a request that makes no sense, numpy missing.
     """
     speed = speed or Speed()
     pool, assumed = deployment.pool, (*_likely_size(deployment), *_assumed(speed))
@@ -163,7 +169,10 @@ def simulate(
         pool=pool,
         times=speed.steps or _roofline(deployment, speed),
         longest=deployment.longest,
-        tiers=tuple(Tier(tier.name, tier.bytes // block_bytes, tier.bytes_per_s) for tier in tiers),
+        tiers=tuple(
+            Tier(tier.name, tier.bytes // block_bytes, _read_rate(tier, deployment))
+            for tier in tiers
+        ),
         ranks=deployment.ranks,
         limits=limits or Limits(),
     )
@@ -176,6 +185,12 @@ def simulate(
     )
     curve = () if curve_of is None else _curve(curve_of, deployment)
     return run(requests, setting, names, progress=progress, curve=curve)
+
+
+def _read_rate(tier: TierMemory, deployment: Deployment) -> float:
+    if not isinstance(tier.bytes_per_s, str):
+        return tier.bytes_per_s
+    return link_of(tier.bytes_per_s, deployment.gpu).bytes_per_s * deployment.ranks
 
 
 def _roofline(deployment: Deployment, speed: Speed) -> StepTimes:

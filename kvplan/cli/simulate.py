@@ -13,6 +13,8 @@ from kvplan.cli.invocation import invocation_of
 from kvplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from kvplan.cli.simulate_progress import ProgressLine
+    from kvplan.cli.simulate_source import Stream
     from kvplan.simulation import Simulation
 
 _INTERRUPTED = 130
@@ -29,7 +31,7 @@ def simulate(  # noqa: PLR0913 - as many as the command has flags
     rate: traffic_flags.Rate = None,
     trace_columns: traffic_flags.TraceColumns = None,
     turns: traffic_flags.Turns = None,
-    think: traffic_flags.Think = "0s",
+    think: simulate_flags.Think = "0s",
     prefix: traffic_flags.Prefix = None,
     daily: traffic_flags.Daily = None,
     requests: simulate_flags.Requests = None,
@@ -46,7 +48,7 @@ def simulate(  # noqa: PLR0913 - as many as the command has flags
     first_token: simulate_flags.FirstToken = None,
     between_tokens: simulate_flags.BetweenTokens = None,
     curve: simulate_flags.Curve = False,
-    engine: flags.Engine = "vllm",
+    engine: traffic_flags.OneEngine = "vllm",
     tp: flags.Tp = "1",
     pp: flags.Pp = "1",
     dp: flags.Dp = "1",
@@ -113,8 +115,9 @@ def simulate(  # noqa: PLR0913 - as many as the command has flags
         engine_options=arguments.parse_options(option or ()),
         offline=offline,
     )
+    line = _line(context, stream, deployment.pool.replicas)
     found = _run(
-        context,
+        line,
         lambda progress: simulate_stream(
             deployment,
             stream.stream(),
@@ -141,13 +144,19 @@ def _context(text: str | None) -> int | None:
     return tokens
 
 
+def _line(context: typer.Context, stream: Stream, replicas: int) -> ProgressLine:
+    """The progress on stderr, with a bar where it is known how much there is to do."""
+    from kvplan.cli.simulate_progress import ProgressLine, watched
+
+    quiet = invocation_of(context).quiet
+    total = stream.about() if watched(quiet=quiet) else None
+    return ProgressLine(quiet=quiet, total=total and max(1, total // replicas))
+
+
 def _run(
-    context: typer.Context, job: Callable[[Callable[[int, float], None]], Simulation]
+    line: ProgressLine, job: Callable[[Callable[[int, float], None]], Simulation]
 ) -> Simulation:
     """The simulation, with a line on stderr while it runs."""
-    from kvplan.cli.simulate_progress import ProgressLine
-
-    line = ProgressLine(quiet=invocation_of(context).quiet)
     try:
         return job(line.show)
     finally:

@@ -7,6 +7,14 @@ from typing import Annotated, Literal
 import typer
 
 Seed = Annotated[int, typer.Option("--seed", help="Of the drawn requests.", min=0, max=2**31)]
+Think = Annotated[
+    str,
+    typer.Option(
+        "--think",
+        metavar="TIME",
+        help="With --turns: mean time from an answer to the next message: 30s, 5min.",
+    ),
+]
 Requests = Annotated[
     str | None,
     typer.Option(
@@ -44,8 +52,9 @@ Tiers = Annotated[
     typer.Option(
         "--tier",
         metavar="NAME=SIZE@RATE",
-        help="Memory behind the GPUs for evicted blocks, and the bytes a second it is read at:"
-        " host=200GiB@50GB, then disk=2TB@6GB.",
+        help="Memory behind the GPUs for evicted blocks, and how fast it is read: host=200GiB@pcie,"
+        " disk=2TB@6GB, remote=10TB@ib-200. A rate in bytes is that of a replica, a link is one"
+        " GPU's.",
         show_default=False,
     ),
 ]

@@ -10,6 +10,11 @@ _PAUSE_S = 0.1
 _BAR = 24
 
 
+def watched(*, quiet: bool) -> bool:
+    """Whether somebody sees the line."""
+    return not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
 class ProgressLine:
     """A line that is written over.
 
@@ -19,7 +24,7 @@ class ProgressLine:
     """
 
     def __init__(self, *, quiet: bool, total: int | None = None) -> None:
-        self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self._on = watched(quiet=quiet)
         self._total = total
         self._last = 0.0
         self._width = 0

@@ -13,7 +13,7 @@ from kvplan.cli.traffic_source import TrafficFlags
 from kvplan.errors import UsageError
 from kvplan.sources.length_tables import check_not_table
 from kvplan.sources.trace_columns import parse_columns
-from kvplan.sources.traces import open_trace
+from kvplan.sources.traces import about_requests, open_trace
 from kvplan.units import MAX_TOKENS
 from kvplan.workloads.arrivals import Arrivals
 from kvplan.workloads.distributions import Fixed
@@ -77,6 +77,20 @@ class Stream:
             return takewhile(lambda request: request.arrival_s <= until, found)
         return found
 
+    def about(self) -> int | None:
+        """About how many requests that makes, for a progress bar; None: nobody knows.
+
+        Raises:
+            KvplanError: as `stream`.
+        """
+        limit = self._limit()
+        if self.flags.trace is None:
+            turns = parse_optional_count("--turns", self.flags.turns) or 1
+            return None if limit is None else limit * turns
+        listed = about_requests(self.flags.trace)
+        known = [count for count in (limit, listed) if count is not None]
+        return min(known, default=None)
+
     def _limit(self) -> int | None:
         count = parse_optional_count("--requests", self.requests)
         if count is None and self.flags.trace is None and self.duration is None:
@@ -111,18 +125,22 @@ class Stream:
             return generate(
                 lengths, arrivals, seed=self.seed, requests=self._limit(), prefixes=prefix
             )
-        use = None if prefix is None else prefix.use(0.0, 0)
         kind = lengths.kinds[0]
+        if len(lengths.kinds) > 1:
+            raise UsageError(
+                "Conversations need one kind of message and of answer.",
+                hint="Write --turns 6 --lengths 200/300.",
+            )
         sessions = Sessions(
             turns=Fixed(parse_optional_count("--turns", given.turns) or 1),
             message=kind.prompt,
             output=kind.output or Fixed(1),
             think_s=traffic_words.parse_time("--think", given.think),
-            first_tokens=0 if use is None else use.tokens,
-            prefix=use,
         )
         count = self._limit() or _USUAL
-        return generate_sessions(sessions, arrivals, seed=self.seed, conversations=count)
+        return generate_sessions(
+            sessions, arrivals, seed=self.seed, conversations=count, prefixes=prefix
+        )
 
 
 def check_twice(stream: Stream) -> None:

@@ -9,6 +9,7 @@ from kvplan.cli.traffic_words import TIER_NAMES
 from kvplan.errors import UsageError, shown
 from kvplan.planning.simulate.recorder import Limits
 from kvplan.planning.simulate.service import Linear
+from kvplan.planning.traffic.links import is_name, rate_of
 from kvplan.simulator import TierMemory
 from kvplan.units import parse_bytes
 
@@ -70,7 +71,7 @@ def parse_step_time(text: str | None) -> Linear | None:
 
 
 def parse_tiers(texts: Sequence[str]) -> tuple[TierMemory, ...]:
-    """``host=200GiB@50GB``, ``disk=2TB@6GB`` and ``remote=10TB@3GB``, the host first.
+    """``host=200GiB@50GB``, ``disk=2TB@6GB`` and ``remote=10TB@ib-200``, the host first.
 
     >>> parse_tiers(["host=1GiB@2GB"])
     (TierMemory(name='host', bytes=1073741824, bytes_per_s=2000000000.0),)
@@ -82,11 +83,13 @@ def parse_tiers(texts: Sequence[str]) -> tuple[TierMemory, ...]:
         if name not in TIER_NAMES or name in found or not size or not rate:
             raise UsageError(
                 f"{shown(text)} is no tier.",
-                hint="Write host=200GiB@50GB, disk=2TB@6GB or remote=10TB@3GB; each once.",
+                hint="Write host=200GiB@pcie, disk=2TB@6GB or remote=10TB@ib-200; each once.",
                 location="--tier",
             )
-        per_s = float(parse_bytes(rate.removesuffix("/s")))
-        if not per_s:
-            raise UsageError("A tier that gives no bytes gives nothing.", location="--tier")
-        found[name] = TierMemory(name, parse_bytes(size), per_s)
+        found[name] = TierMemory(name, parse_bytes(size), _bytes_per_s(rate))
     return tuple(found[name] for name in TIER_NAMES if name in found)
+
+
+def _bytes_per_s(rate: str) -> float | str:
+    """A replica's rate, or the name of a GPU's link, whose rate is looked up later."""
+    return rate if is_name(rate) else rate_of(rate)

@@ -47,7 +47,7 @@ def traffic(  # noqa: PLR0913 - as many as the command has flags
     between_tokens: traffic_flags.BetweenTokens = None,
     kv_policy: flags.KvPolicy = None,
     verify: traffic_flags.Verify = False,
-    engine: flags.Engine = "vllm",
+    engine: traffic_flags.OneEngine = "vllm",
     tp: flags.Tp = "1",
     pp: flags.Pp = "1",
     dp: flags.Dp = "1",

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from kvplan.cli.complete import complete_engine
+
 Trace = Annotated[
     str | None,
     typer.Option(
@@ -77,7 +79,11 @@ Users = Annotated[
 ]
 Think = Annotated[
     str,
-    typer.Option("--think", metavar="TIME", help="That time, on average: 30s, 5min."),
+    typer.Option(
+        "--think",
+        metavar="TIME",
+        help="Mean time from an answer to that user's next request: 30s, 5min.",
+    ),
 ]
 Daily = Annotated[
     str | None,
@@ -189,6 +195,15 @@ Verify = Annotated[
         "--verify",
         help="Find the held requests by simulation too (needs numpy); where it disagrees by more"
         " than 2 %, the analysis is not offered.",
+    ),
+]
+OneEngine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="Serving engine, optionally pinned: vllm==0.33.0.",
+        autocompletion=complete_engine,
     ),
 ]
 Format = Annotated[

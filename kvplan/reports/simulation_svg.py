@@ -11,31 +11,39 @@ from kvplan.simulation import Simulation
 _WIDTH, _HEIGHT, _LEFT, _TOP, _GAP = 900, 150, 60, 70, 46
 _USED, _KEPT, _RUNNING, _WAITING = "#2b6cb0", "#bcd4ec", "#2f855a", "#c53030"
 _INK = "#3a3a3a"
+_FREE = "free, but kept in case they are wanted again"
 
 
-def simulation_svg(simulation: Simulation) -> str:
-    """Two panels over the same time: the pool's blocks, and requests running and waiting."""
+def simulation_svg(simulation: Simulation, *, title: str = "") -> str:
+    """Two panels over the same time: the pool's blocks, and requests running and waiting.
+
+    Args:
+        simulation: What is drawn.
+        title: What it is called, in front of what happened.
+    """
     moments = simulation.timeline
     used = [moment.used for moment in moments]
     kept = [moment.used + moment.kept for moment in moments]
     running = [moment.running for moment in moments]
     waiting = [moment.waiting for moment in moments]
     most = max([1.0, *running, *waiting])
-    second = _TOP + _HEIGHT + _GAP
+    second, said = _TOP + _HEIGHT + _GAP, headline(simulation)
     parts = [
-        _text(_LEFT, 22, headline(simulation), size=15),
+        _text(_LEFT, 22, f"{title}: {said}" if title else said, size=15),
         _text(_LEFT, 42, f"{simulation.model} on {simulation.gpu}, {simulation.engine}"),
         _area(kept, simulation.pool.blocks, _TOP, _KEPT),
         _area(used, simulation.pool.blocks, _TOP, _USED),
-        _frame(_TOP, f"{simulation.pool.blocks:,}", (("in use", _USED), ("kept", _KEPT))),
+        _frame(_TOP, f"{simulation.pool.blocks:,}", (("blocks in use", _USED), (_FREE, _KEPT))),
         _line(waiting, most, second, _WAITING),
         _line(running, most, second, _RUNNING),
-        _frame(second, f"{most:,.0f}", (("running", _RUNNING), ("waiting", _WAITING))),
+        _frame(second, f"{most:,.0f}", (("requests running", _RUNNING), ("waiting", _WAITING))),
     ]
     if moments:
         end = seconds(moments[-1].start_s + moments[-1].seconds)
         parts.append(_text(_LEFT + _WIDTH, second + _HEIGHT + 18, end, anchor="end"))
         parts.append(_text(_LEFT, second + _HEIGHT + 18, "0 s"))
+        middle = _LEFT + _WIDTH // 2
+        parts.append(_text(middle, second + _HEIGHT + 18, "simulated time", anchor="middle"))
     width, height = _LEFT + _WIDTH + 20, second + _HEIGHT + 30
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
@@ -76,7 +84,7 @@ def _frame(at: int, top: str, legend: Sequence[tuple[str, str]]) -> str:
         _text(_LEFT - 6, at + _HEIGHT, "0", anchor="end"),
     ]
     for index, (name, color) in enumerate(legend):
-        x = _LEFT + index * 90
+        x = _LEFT + index * 150
         parts.append(f'<rect x="{x}" y="{at - 13}" width="10" height="10" fill="{color}"/>')
         parts.append(_text(x + 15, at - 4, name))
     return "".join(parts)

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from kvplan.reports.clean import clean
+from kvplan.reports.figures import counted
 from kvplan.reports.simulation_rows import (
     count_rows,
     curve_rows,
@@ -67,13 +68,13 @@ def _pictures(simulation: Simulation, *, width: int, ascii_only: bool) -> Iterat
         return
     room = max(16, width - _BESIDE)
     rows = (
-        ("pool in use", [moment.used for moment in moments], simulation.pool.blocks, "blocks"),
-        ("running", [moment.running for moment in moments], None, "requests"),
-        ("waiting", [moment.waiting for moment in moments], None, "requests"),
+        ("pool in use", [moment.used for moment in moments], simulation.pool.blocks, "block"),
+        ("running", [moment.running for moment in moments], None, "request"),
+        ("waiting", [moment.waiting for moment in moments], None, "request"),
     )
     end = moments[-1].start_s + moments[-1].seconds
     yield spaced(Text(f"Over {seconds(end)}", style="bold"))
     for name, values, top, unit in rows:
         most = max(values) if top is None else top
         line = sparkline(values, most, width=room, ascii_only=ascii_only)
-        yield Text(f"{' ' * INDENT}{name:<12}{line}  of {most:,.0f} {unit}", no_wrap=True)
+        yield Text(f"{' ' * INDENT}{name:<12}{line}  of {counted(round(most), unit)}", no_wrap=True)

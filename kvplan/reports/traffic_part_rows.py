@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvplan.reports.figures import size
+from kvplan.reports.figures import counted, size
 from kvplan.reports.section import Section, percent
 from kvplan.reports.simulation_rows import seconds
 from kvplan.traffic_parts import (
@@ -42,7 +42,8 @@ def _retained(part: Retained) -> Iterator[tuple[str, str]]:
 
 
 def _tier(tier: OffloadTier) -> Iterator[tuple[str, str]]:
-    yield "holds", f"{size(tier.bytes)}: {tier.requests:,.0f} requests of {tier.tokens:,} tokens"
+    many = counted(int(tier.requests), "request")
+    yield "holds", f"{size(tier.bytes)}: {many}, together {tier.tokens:,} tokens"
     yield "each GPU reads", f"{_rate(tier.bytes_per_s)} ({tier.source})"
     yield "a prompt from it", _transfer(tier.load)
     if tier.compute_mean_s is not None and tier.faster is not None:
@@ -54,7 +55,7 @@ def _tier(tier: OffloadTier) -> Iterator[tuple[str, str]]:
     if tier.decode_step_s is not None and tier.decode_from_tier_s is not None:
         slow = tier.decode_from_tier_s / tier.decode_step_s
         there, here = seconds(tier.decode_from_tier_s), seconds(tier.decode_step_s)
-        of = "1 request" if tier.decode_requests == 1 else f"{tier.decode_requests:,} requests"
+        of = counted(tier.decode_requests, "request")
         yield f"a step of {of} that reads from it", f"{there} in place of {here} ({slow:.1f} times)"
     yield "prompts it can bring", f"{tier.most_loads_per_s:,.2f} a second"
 

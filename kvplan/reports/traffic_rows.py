@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvplan.reports.figures import size
+from kvplan.reports.figures import counted, size
 from kvplan.reports.section import Section, percent
 from kvplan.reports.simulation_rows import seconds
 from kvplan.reports.traffic_part_rows import part_sections
@@ -12,6 +12,7 @@ from kvplan.traffic_plan import LengthSummary, LoadOnPools, PrefixUseOfPools, Tr
 
 __all__ = ["Section", "headline", "percent", "sections", "sparkline"]
 
+_BESIDE_MEMORY = ("first_token_too_late", "step_too_slow", "analysis_withdrawn")
 _BARS = "▁▂▃▄▅▆▇█"
 _ASCII_BARS = "_.:-=+*#"
 
@@ -22,16 +23,21 @@ def headline(plan: TrafficPlan) -> str:
     if plan.verdict == "refused":
         return f"The engine refuses {plan.model.id}."
     least = "" if held.offered else "at least "
-    start = f"Holds {least}{held.requests:,} requests of this traffic at a risk of "
+    start = f"Holds {least}{counted(held.requests, 'request')} of this traffic at a risk of "
     start += percent(plan.risk)
     if plan.load is None:
         return start + "."
-    needed = plan.load.replicas_needed
     when = "in the busiest hour " if plan.load.peak_factor > 1 else ""
     short = f"{when}there is too little memory {percent(plan.load.peak_risk)} of the time"
     if plan.verdict == "fits":
         return f"Fits: {short}."
-    return f"Does not fit: {short}" + (f"; {needed:,} replicas would do." if needed else ".")
+    if plan.load.peak_risk <= plan.risk:
+        # There is memory; something else is short, and a note says what.
+        why = next((one.message for one in plan.reasons if one.code in _BESIDE_MEMORY), "")
+        return f"Does not fit. {why}".strip()
+    needed = plan.load.replicas_needed
+    remedy = f"; {counted(needed, 'replica')} would do." if needed else "."
+    return f"Does not fit: {short}{remedy}"
 
 
 def sections(plan: TrafficPlan, *, ascii_only: bool = False) -> Iterator[Section]:

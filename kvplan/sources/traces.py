@@ -21,6 +21,8 @@ from kvplan.workloads.trace import Row, Tally, TraceReading
 
 LONGEST_LINE = 16 * 2**20
 """Bytes; the blocks of a prompt of a million tokens take some 20 kB."""
+_PIECE, _SOON_COUNTED = 2**20, 64 * 2**20
+"""Bytes: of one look, and as many as are counted in a moment."""
 _MISSING = ("", "null", "none")
 Lines: TypeAlias = Iterator[tuple[int, bytes]]
 
@@ -68,6 +70,25 @@ def open_trace(
         found, rows = read(first, lines, columns or {}, location)
         reading = TraceReading(location, found.unit_s, block_tokens)
         yield OpenTrace(found, reading.requests(rows), reading.tally)
+
+
+def about_requests(path: str) -> int | None:
+    """About how many requests a trace has: its lines; None where counting would take long.
+
+    Raises:
+        UsageError: no such file.
+        InputError: it can't be read.
+    """
+    if path == "-":
+        return None
+    count = left = 0
+    with opened(path) as stream:
+        while piece := stream.read(_PIECE):
+            count += piece.count(b"\n")
+            left += len(piece)
+            if left > _SOON_COUNTED:
+                return None
+    return count
 
 
 def _filled(stream: BinaryIO, location: str) -> Lines:

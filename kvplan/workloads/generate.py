@@ -34,11 +34,19 @@ def generate(
 
 
 def generate_sessions(
-    sessions: Sessions, arrivals: Arrivals, *, seed: int, conversations: int
+    sessions: Sessions,
+    arrivals: Arrivals,
+    *,
+    seed: int,
+    conversations: int,
+    prefixes: PrefixRule | None = None,
 ) -> Iterator[Request]:
-    """Requests of so many conversations that begin at these times, in order of arrival."""
+    """Requests of so many conversations that begin at these times, in order of arrival.
+
+    A prefix is drawn for each conversation and comes in front of its first message.
+    """
     starts = islice(arrivals.times(_random(seed, "arrivals")), conversations)
-    return in_order(starts, sessions, seed=seed)
+    return in_order(starts, sessions, seed=seed, prefixes=prefixes)
 
 
 def _random(seed: int, what: str) -> Random:

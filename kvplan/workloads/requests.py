@@ -55,6 +55,9 @@ class Request:
         turn: Which turn of that conversation, from 0. The prompt of turn n + 1 begins with the
             prompt and the output of turn n.
         blocks: What the prompt consists of, or None where the workload does not say.
+        pause_s: Seconds from the answer of the turn before to this turn, where that is not known
+            when the workload is drawn: it then comes after that answer and such a pause, and never
+            before ``arrival_s``. None: it comes at ``arrival_s``, whatever the engine does.
     """
 
     arrival_s: float
@@ -64,6 +67,7 @@ class Request:
     session: str | None = None
     turn: int = 0
     blocks: ContentBlocks | None = None
+    pause_s: float | None = None
 
     @property
     def total_tokens(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from kvplan.units import MAX_TOKENS
 from kvplan.workloads.distributions import Distribution, draw
 from kvplan.workloads.lengths import Pair, gathered
 from kvplan.workloads.requests import PrefixUse, Request
+from kvplan.workloads.sharing import PrefixRule
 
 Waiting: TypeAlias = list[tuple[float, int, int, Request]]
 """A heap of the next turn of each conversation: when, which conversation, which turn."""
@@ -33,7 +34,8 @@ class Sessions:
         first_tokens: Tokens in front of the first message, such as a system prompt.
         prefix: The shared part of those, or None.
         limit: Tokens at which a conversation ends.
-        seconds_per_token: How long an answer takes; the next turn cannot begin before it ends.
+        seconds_per_token: How long an answer takes, where that is stated; 0: turns come a pause
+            after the answer, whenever the engine has given it.
     """
 
     turns: Distribution
@@ -54,18 +56,26 @@ class Sessions:
                 hint="Give first_tokens at least the prefix's tokens.",
             )
 
+    def behind(self, prefix: PrefixUse | None) -> Sessions:
+        """The same with a shared prefix in front of everything else."""
+        if prefix is None:
+            return self
+        return replace(self, prefix=prefix, first_tokens=self.first_tokens + prefix.tokens)
+
     def session(self, name: str, start_s: float, random: Random) -> Iterator[Request]:
         """The turns of one conversation, in order."""
         clock, context = start_s, self.first_tokens
+        pause = None if self.seconds_per_token else 0.0
         for turn in range(draw(self.turns, random, limit=_MOST_TURNS)):
             prompt = context + draw(self.message, random, limit=self.limit)
             output = draw(self.output, random, limit=self.limit)
             if prompt + output > self.limit:
                 return
-            yield Request(clock, prompt, output, self.prefix, name, turn)
+            yield Request(clock, prompt, output, self.prefix, name, turn, pause_s=pause)
             context = prompt + output
-            clock += output * self.seconds_per_token
-            clock += random.expovariate(1 / self.think_s) if self.think_s else 0.0
+            think_s = random.expovariate(1 / self.think_s) if self.think_s else 0.0
+            clock += output * self.seconds_per_token + think_s
+            pause = None if pause is None else think_s
 
     def pairs(self, *, seed: int = 0, sessions: int = 1000) -> tuple[Pair, ...]:
         """Prompts and outputs of all turns, from so many conversations drawn with ``seed``."""
@@ -95,18 +105,22 @@ class Sessions:
         return pairs, {(p, o): min(1.0, part / shares[p, o]) for p, o, part in last}
 
 
-def in_order(starts: Iterator[float], sessions: Sessions, *, seed: int) -> Iterator[Request]:
+def in_order(
+    starts: Iterator[float], sessions: Sessions, *, seed: int, prefixes: PrefixRule | None = None
+) -> Iterator[Request]:
     """Requests of conversations that begin at ``starts`` (ascending), in order of arrival.
 
     Each conversation has random numbers of its own, so that the same seed gives the same
-    conversations however many there are.
+    conversations however many there are. It keeps the prefix that it began with.
     """
     waiting: Waiting = []
     open_turns: dict[int, Iterator[Request]] = {}
     for index, start in zip(count(), starts, strict=False):
         yield from _until(start, waiting, open_turns)
         random = Random(f"{seed}/{index}")  # noqa: S311  no secret depends on it
-        open_turns[index] = sessions.session(f"s{index}", start, random)
+        own = Random(f"{seed}/{index}/prefix")  # noqa: S311  no secret depends on it
+        talk = sessions if prefixes is None else sessions.behind(prefixes.draw(start, own))
+        open_turns[index] = talk.session(f"s{index}", start, random)
         _push(index, waiting, open_turns)
     yield from _until(float("inf"), waiting, open_turns)
 

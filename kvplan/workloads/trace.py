@@ -61,7 +61,7 @@ class TraceReading:
 
         Raises:
             InputError: a value that is missing, no number, negative or out of order, with its
-                line.
+                line; or no request at all.
         """
         clock, tally = TraceClock(self.location, self.unit_s), self.tally
         for number, row in rows:
@@ -73,6 +73,16 @@ class TraceReading:
             tally.requests += 1
             tally.last_s = request.arrival_s
             yield request
+        if not tally.requests:
+            raise self._nothing()
+
+    def _nothing(self) -> InputError:
+        failed = f": all {self.tally.failed:,} rows lack tokens" if self.tally.failed else ""
+        return InputError(
+            f"The trace has no request{failed}.",
+            hint="It needs one request a line, with at least 1 token of prompt and of output.",
+            location=self.location,
+        )
 
     def _request(self, number: int, row: Sequence[Any], clock: TraceClock) -> Request | None:
         arrival, prompt, output, blocks, session, turn = row

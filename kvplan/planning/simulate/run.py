@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kvplan._version import __version__
 from kvplan.engines.base import BlockPool
@@ -89,14 +90,22 @@ def simulate(
                 progress(recorder.finished + recorder.refused, scheduler.now)
     except KeyboardInterrupt:
         interrupted = True
+    found = _result(scheduler.now, recorder, tiers, setting, names)
+    status: Literal["finished", "interrupted"] = "interrupted" if interrupted else "finished"
+    return found.model_copy(update={"status": status, "curve": curve})
+
+
+def _result(
+    now_s: float, recorder: Recorder, tiers: Tiers, setting: Setting, names: Names
+) -> Simulation:
     return Simulation(
         kvplan_version=__version__,
-        status="interrupted" if interrupted else "finished",
+        status="finished",
         model=names.model,
         gpu=names.gpu,
         engine=names.engine,
         seed=names.seed,
-        simulated_s=scheduler.now,
+        simulated_s=now_s,
         steps=recorder.steps,
         pool=_pool(setting.pool),
         requests=recorder.requests(),
@@ -104,11 +113,10 @@ def simulate(
         running=recorder.running(),
         waiting=recorder.waiting(),
         preemptions=recorder.preemptions(),
-        prefixes=_prefixes(recorder, tiers, setting, block_bytes),
+        prefixes=_prefixes(recorder, tiers, setting),
         latency=recorder.latency(),
-        throughput=recorder.throughput(scheduler.now),
+        throughput=recorder.throughput(now_s),
         timeline=recorder.timeline.moments(),
-        curve=curve,
         assumed=names.assumed,
     )
 
@@ -151,7 +159,8 @@ def _pool(pool: BlockPool) -> Pool:
     )
 
 
-def _prefixes(recorder: Recorder, tiers: Tiers, setting: Setting, block_bytes: int) -> Prefixes:
+def _prefixes(recorder: Recorder, tiers: Tiers, setting: Setting) -> Prefixes:
+    block_bytes = setting.pool.block_bytes * setting.ranks
     loaded = [*recorder.loaded_blocks, *[0] * len(tiers.levels)]
     sizes = [group.block_tokens for group in setting.pool.groups if group.keeps != "none"]
     tokens = sum(sizes) / len(sizes) / len(sizes) if sizes else 0.0

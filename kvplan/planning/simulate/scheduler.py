@@ -9,12 +9,14 @@ Source of the order: vLLM 0.33.0, vllm/v1/core/sched/scheduler.py schedule.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from kvplan.engines.base import BlockGroup
 from kvplan.errors import InternalError
+from kvplan.planning.simulate.arriving import Arriving
 from kvplan.planning.simulate.content import Contents
 from kvplan.planning.simulate.memory import Hit, Memory
 from kvplan.planning.simulate.recorder import Recorder
@@ -46,8 +48,7 @@ class Scheduler:
         self._record = recorder
         self._longest = longest
         self._contents = Contents()
-        self._arrivals: Iterator[Request] = iter(())
-        self._next: Request | None = None
+        self._arriving = Arriving(iter(()))
         self._waiting: deque[Sequence] = deque()
         self._loading: list[tuple[float, int, Sequence]] = []
         self._loaded: deque[Sequence] = deque()
@@ -62,8 +63,7 @@ class Scheduler:
 
     def start(self, requests: Iterator[Request]) -> None:
         """Takes the workload, in order of arrival."""
-        self._arrivals = requests
-        self._next = next(requests, None)
+        self._arriving = Arriving(requests)
 
     def step(self) -> bool:
         """Makes one step, or waits for the next arrival; False: all is done."""
@@ -85,9 +85,9 @@ class Scheduler:
     # What comes in
 
     def _arrive(self) -> None:
-        while self._next is not None and self._next.arrival_s <= self.now:
-            self._enqueue(self._next)
-            self._next = next(self._arrivals, None)
+        if self._arriving.next_s <= self.now:
+            for request in self._arriving.until(self.now):
+                self._enqueue(request)
         while self._loading and self._loading[0][0] <= self.now:
             self._loaded.append(heappop(self._loading)[2])
 
@@ -99,6 +99,7 @@ class Scheduler:
         needed = self.memory.most(length - 1)
         if request.prompt_tokens >= self._longest or needed > self._pool.blocks:
             self._record.refused += 1
+            self._arriving.answered(request, self.now)
             return
         chain = self._contents.chain(request)
         groups = len(self.memory.groups)
@@ -109,9 +110,8 @@ class Scheduler:
     def _wait(self) -> bool:
         """Nothing can run: goes on to the next arrival or load."""
         times = [self._loading[0][0]] if self._loading else []
-        if self._next is not None:
-            times.append(self._next.arrival_s)
-        if times:
+        times.append(self._arriving.next_s)
+        if min(times) < math.inf:
             until = max(self.now, min(times))
             self._note(until - self.now)
             self.now = until
@@ -289,6 +289,7 @@ class Scheduler:
         sequence.joined = -1
         self.memory.release(sequence)
         self._record.done(sequence, self.now)
+        self._arriving.answered(sequence.request, self.now)
 
     def _note(self, seconds: float) -> None:
         store = self.memory.store

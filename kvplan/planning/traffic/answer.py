@@ -217,8 +217,7 @@ def _held(
     prepared: Prepared, measured: Measured, held: Held, traffic: Traffic, chosen: float
 ) -> HeldRequests:
     replicas = measured.pools.replicas
-    extra = traffic.prefix.tokens if traffic.prefix and traffic.prefix_in_front else 0
-    longest = max(prompt + output for prompt, output, _ in traffic.pairs) + extra
+    longest = max(prompt + output for prompt, output, _ in traffic.pairs) + traffic.in_front
     each = prepared.request_units(longest)
     at_longest = min(
         measured.pools.sequences,
@@ -251,5 +250,7 @@ def _longest_life(traffic: Traffic, service: Service) -> float:
     """Seconds until the last request with an old prefix is done."""
     if service.decode_tokens_per_s is None or not traffic.pairs:
         return 0.0
-    steps = max(output + prompt * service.prompt_steps for prompt, output, _ in traffic.pairs)
-    return steps / service.decode_tokens_per_s
+    extra = traffic.in_front
+    steps = max(made + (given + extra) * service.prompt_steps for given, made, _ in traffic.pairs)
+    kept_s = traffic.retention.ttl_s if traffic.retention else 0.0
+    return steps / service.decode_tokens_per_s + kept_s

@@ -115,7 +115,6 @@ def disaggregated(
     prompts = _Queue(apart, transfer)
     alone = prompts.fewest(lambda share: share <= 0)
     overlapped = prompts.fewest(lambda share: share <= prompts.possible)
-    shown = alone or overlapped
     return DisaggregatedPools(
         link=KvLink(
             name=apart.link.name,
@@ -124,21 +123,29 @@ def disaggregated(
             source=apart.link.source,
         ),
         transfer=transfer,
-        first_token=prompts.first_token(overlapped or shown or _AS_MANY_AS_YOU_LIKE),
-        prefill=PrefillPool(
-            gpu=apart.prefill.gpu,
-            tp=apart.prefill.tp,
-            prompt_s=prompts.mean_s,
-            replicas=alone,
-            replicas_overlapped=overlapped,
-            gpus=None if shown is None else shown * apart.prefill.machine.ranks,
-            utilization=None if shown is None else prompts.busy(shown),
-            link_utilization=None if shown is None else prompts.link_busy(shown),
-            held=None if shown is None else prompts.held(shown),
-            room=apart.prefill.machine.pool.blocks
-            / max(1, apart.prefill.machine.prepared.request_units(round(apart.prompts.mean))[0]),
-        ),
+        first_token=prompts.first_token(overlapped or alone or _AS_MANY_AS_YOU_LIKE),
+        prefill=_prefill(apart, prompts, alone, overlapped),
         decode=_decode(apart, load, context, peak_running),
+    )
+
+
+def _prefill(
+    apart: Apart, prompts: _Queue, alone: int | None, overlapped: int | None
+) -> PrefillPool:
+    """The pool with the fewest replicas that are enough, without overlap where that is possible."""
+    side, shown = apart.prefill, alone or overlapped
+    mean_units = side.machine.prepared.request_units(round(apart.prompts.mean))[0]
+    return PrefillPool(
+        gpu=side.gpu,
+        tp=side.tp,
+        prompt_s=prompts.mean_s,
+        replicas=alone,
+        replicas_overlapped=overlapped,
+        gpus=None if shown is None else shown * side.machine.ranks,
+        utilization=None if shown is None else prompts.busy(shown),
+        link_utilization=None if shown is None else prompts.link_busy(shown),
+        held=None if shown is None else prompts.held(shown),
+        room=side.machine.pool.blocks / max(1, mean_units),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvplan.errors import UsageError
@@ -76,12 +77,7 @@ def load_of(
     Raises:
         UsageError: the rate at which tokens are generated is not stated.
     """
-    if service.decode_tokens_per_s is None:
-        raise UsageError(
-            "How long requests last is not stated, so arrivals say nothing.",
-            hint="Add --decode-rate, in tokens a second of one request.",
-        )
-    rate = service.decode_tokens_per_s
+    rate = _decode_rate(service)
     stream = Stream(demand, steps / rate, kept_steps / rate)
     peak = demand.profile.peak
     # The busiest hour first: its grid serves all the others.
@@ -104,15 +100,30 @@ def load_of(
         most_rate_per_s=_most_rate(replica, stream, replicas, risk),
         replicas=replicas,
         replicas_needed=_replicas(replica, stream, peak, risk),
-        hours=tuple(
-            HourOfDay(
-                hour=hour,
-                rate_per_s=stream.rate_per_s * factor,
-                concurrent=concurrent * factor,
-                risk=by_factor[factor],
-            )
-            for hour, factor in enumerate(demand.profile.hours)
-        ),
+        hours=_hours(stream, concurrent, by_factor),
+    )
+
+
+def _decode_rate(service: Service) -> float:
+    if service.decode_tokens_per_s is None:
+        raise UsageError(
+            "How long requests last is not stated, so arrivals say nothing.",
+            hint="Add --decode-rate, in tokens a second of one request.",
+        )
+    return service.decode_tokens_per_s
+
+
+def _hours(
+    stream: Stream, concurrent: float, by_factor: Mapping[float, float]
+) -> tuple[HourOfDay, ...]:
+    return tuple(
+        HourOfDay(
+            hour=hour,
+            rate_per_s=stream.rate_per_s * factor,
+            concurrent=concurrent * factor,
+            risk=by_factor[factor],
+        )
+        for hour, factor in enumerate(stream.demand.profile.hours)
     )
 
 

@@ -32,7 +32,7 @@ def tiers(found: Found) -> tuple[OffloadTier, ...]:
     asked, traffic, load = found.asked, found.traffic, found.load
     if not asked.tiers:
         return ()
-    in_front = traffic.prefix.tokens if traffic.prefix and traffic.prefix_in_front else 0
+    in_front = traffic.in_front
     machine = machine_of(
         found.prepared, found.setup, prompt_rate=asked.service.prefill_tokens_per_s
     )

@@ -10,7 +10,7 @@ from kvplan.models.caches import ChunkedCache, WindowCache
 from kvplan.models.spec import ModelSpec
 from kvplan.planning.policy import HeavyHitters, Policy, Rule, Streaming, implemented_by, not_in
 from kvplan.planning.traffic.capacity import Held, Replica
-from kvplan.planning.traffic.replica import Measured
+from kvplan.planning.traffic.replica import Measured, held_by
 from kvplan.planning.traffic.seen import Units, seen, units_of
 from kvplan.planning.traffic.traffic import Service, Traffic
 from kvplan.traffic_parts import PolicyFigures, Retained
@@ -28,16 +28,7 @@ def retained(
     running = 1 - measured.kept_steps / measured.steps
     replicas = measured.pools.replicas
     at_once = int(held.requests) * replicas
-    whole = math.fsum(share for _, _, share in traffic.pairs)
-    kept_s = (
-        math.fsum(share * rule.kept_s(prompt, output) for prompt, output, share in traffic.pairs)
-        / whole
-    )
-    in_front = traffic.in_front
-    unit_seconds = math.fsum(
-        share * rule.kept_s(prompt, output) * prepared.request_units(prompt + output + in_front)[-1]
-        for prompt, output, share in traffic.pairs
-    )
+    kept_s, unit_s = _kept(prepared, traffic)
     rate = None if load is None else load.rate_per_s
     return Retained(
         ttl_s=rule.ttl_s,
@@ -48,8 +39,22 @@ def retained(
         running=round(at_once * running),
         kept=at_once - round(at_once * running),
         kept_concurrent=None if rate is None else rate * kept_s,
-        kept_units=None if rate is None else rate / replicas * unit_seconds / whole,
+        kept_units=None if rate is None else rate / replicas * unit_s,
     )
+
+
+def _kept(prepared: Prepared, traffic: Traffic) -> tuple[float, float]:
+    """Of a mean request, seconds that it is kept, and these times its own units."""
+    kept = [
+        (share, share * part.retention.kept_s(prompt, output), units(prompt + output)[-1])
+        for part in traffic.parts()
+        if part.retention is not None
+        for units in (held_by(prepared, part.shared),)
+        for prompt, output, share in part.pairs
+    ]
+    whole = math.fsum(share for share, _, _ in kept)
+    seconds = math.fsum(weight for _, weight, _ in kept)
+    return seconds / whole, math.fsum(weight * units for _, weight, units in kept) / whole
 
 
 def under_policy(

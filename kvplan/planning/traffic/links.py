@@ -71,19 +71,41 @@ def link_of(text: str, gpu: GpuSpec) -> Link:
     Raises:
         UsageError: no such link, or one that this device has not.
     """
-    name = text.strip().lower().replace("_", "-")
-    name = _ALIASES.get(name, name)
+    name = _named(text)
     if name in _PORTS:
         standard = "rate of the standard" if name.startswith("eth") else _GUIDE
         return Link(name, _PORTS[name] * _GIGA / _BITS, standard)
     if name == "nvlink":
         return _of_device(gpu)
-    if name == "pcie" or name.startswith("pcie-"):
+    if is_name(text):
         return _pcie(name, gpu)
-    return Link(text.strip(), _rate(text), GIVEN)
+    return Link(text.strip(), rate_of(text), GIVEN)
 
 
-def _rate(text: str) -> float:
+def is_name(text: str) -> bool:
+    """Whether that is meant as a link's name, and not as a rate.
+
+    >>> is_name("ib-400"), is_name("PCIe_5"), is_name("100GbE"), is_name("100Gb")
+    (True, True, True, False)
+    """
+    name = _named(text)
+    return name in _PORTS or name in ("nvlink", "pcie") or name.startswith("pcie-")
+
+
+def _named(text: str) -> str:
+    name = text.strip().lower().replace("_", "-")
+    return _ALIASES.get(name, name)
+
+
+def rate_of(text: str) -> float:
+    """Bytes a second: ``400Gb`` are bits, ``50GB`` bytes.
+
+    >>> rate_of("400Gb"), rate_of("50GB/s")
+    (50000000000.0, 50000000000.0)
+
+    Raises:
+        UsageError: no rate, or one that can be either.
+    """
     bits = _BIT_RATE.fullmatch(text.strip())
     if bits is not None:
         return float(bits[1]) * (_GIGA if bits[2] == "G" else 1000 * _GIGA) / _BITS

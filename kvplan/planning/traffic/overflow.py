@@ -57,17 +57,31 @@ class Grid:
 
     def _up_to(self, population: Population, last: int) -> float:
         """The probability of cells 0 to ``last``: the inverse transform, summed over them."""
-        half = self.cells // 2
-        total = (last + 1) * population.generating(self.frequencies[0]).real
-        for frequency in range(1, half + 1):
-            value = self.frequencies[frequency]
-            if population.fades(value):
+        half, runs = self.cells // 2, self._runs_to(last)
+        fades, generating = population.fades, population.generating
+        total = (last + 1) * generating(self.frequencies[0]).real
+        for frequency, value in enumerate(self.frequencies):
+            if not frequency or fades(value):
                 continue
-            turn = 2j * math.pi * frequency / self.cells
-            run = (1 - cmath.exp(turn * (last + 1))) / (1 - cmath.exp(turn))
-            part = (population.generating(value) * run).real
+            run = runs[frequency]
+            if run is None:
+                turn = 2j * math.pi * frequency / self.cells
+                run = (1 - cmath.exp(turn * (last + 1))) / (1 - cmath.exp(turn))
+                runs[frequency] = run
+            part = (generating(value) * run).real
             total += part if frequency == half else 2 * part
         return total / self.cells
+
+    def _runs_to(self, last: int) -> list[complex | None]:
+        """Sums of turns up to a cell by frequency, as far as they were needed for it so far."""
+        if last not in self._runs:
+            self._runs.clear()
+            self._runs[last] = [None] * len(self.frequencies)
+        return self._runs[last]
+
+    @cached_property
+    def _runs(self) -> dict[int, list[complex | None]]:
+        return {}
 
 
 def grid_for(units: Units, population: Population) -> Grid:

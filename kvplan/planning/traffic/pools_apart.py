@@ -77,7 +77,7 @@ def apart_of(
     machine = machine_of(prepared, setup)
     computing = machine_of(first.prepared, first.setup, prompt_rate=service.prefill_tokens_per_s)
     bytes_per_s = link_of(asked.link, setup.gpu).bytes_per_s * asked.efficiency
-    prompt = max(1, round(prompts_of(traffic.pairs, _in_front(traffic)).mean))
+    prompt = max(1, round(prompts_of(traffic.pairs, traffic.in_front).mean))
     return Known(
         asked,
         _side(computing, first.setup),
@@ -94,10 +94,6 @@ def apart_of(
 
 def _side(machine: Machine, setup: Setup) -> Side:
     return Side(machine, setup.gpu.id, setup.parallelism.tp)
-
-
-def _in_front(traffic: Traffic) -> int:
-    return traffic.prefix.tokens if traffic.prefix and traffic.prefix_in_front else 0
 
 
 def pools_of(
@@ -127,7 +123,7 @@ def pools_of(
         link=link_of(asked.link, known.setup.gpu),
         efficiency=asked.efficiency,
         layers=len(known.setup.model.layers),
-        prompts=prompts_of(traffic.pairs, _in_front(traffic)),
+        prompts=prompts_of(traffic.pairs, traffic.in_front),
         rate_per_s=peak,
         first_token_s=asked.first_token_s,
         step_s=asked.between_tokens_s or 1 / rate,

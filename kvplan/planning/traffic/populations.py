@@ -61,7 +61,9 @@ class Poisson:
 
     def generating(self, value: complex) -> complex:
         """The generating function."""
-        return cmath.exp(self.mean * (value - 1))
+        # Rounding can leave a value a little beyond 1, which a vast mean would blow up.
+        exponent = self.mean * (value - 1)
+        return cmath.exp(exponent if exponent.real <= 0 else exponent.imag * 1j)
 
     def fades(self, value: complex) -> bool:
         """Whether that is too little to matter."""

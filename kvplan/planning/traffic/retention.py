@@ -65,4 +65,6 @@ class Retention:
             now = (now_prompt, now_output)
             whole[now] = whole.get(now, 0.0) + share
             ended[now] = ended.get(now, 0.0) + share * self.last.get((prompt, output), 0.0)
-        return replace(self, last={now: ended[now] / share for now, share in whole.items() if share})
+        return replace(
+            self, last={now: ended[now] / share for now, share in whole.items() if share}
+        )

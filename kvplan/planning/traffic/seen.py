@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from kvplan.errors import UsageError
@@ -42,7 +43,7 @@ class Seen:
     kept_steps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Units:
     """Units of one pool that a seen request holds.
 
@@ -52,12 +53,12 @@ class Units:
 
     atoms: tuple[Atom, ...]
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Units on average."""
         return math.fsum(units * share for units, share in self.atoms)
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Mean squared distance from that."""
         mean = self.mean

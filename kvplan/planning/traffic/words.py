@@ -49,7 +49,7 @@ def reasons(
             code="requests_too_long",
             message=f"{left_out:.2%} of the requests have prompts beyond {context:,} tokens; the"
             " engine refuses them.",
-            hint="Raise --context.",
+            hint="Raise --context, or plan for a model that takes more.",
         )
     if held.requests < 1:
         yield Reason(
@@ -83,7 +83,8 @@ def _peak(load: LoadOnPools, risk: float) -> str:
 def _remedy(load: LoadOnPools) -> str:
     if load.replicas_needed is None:
         return "More replicas do not cure it: a single request is too much for one."
-    return f"Use {load.replicas_needed:,} replicas in place of {load.replicas:,}."
+    plural = "" if load.replicas_needed == 1 else "s"
+    return f"Use {load.replicas_needed:,} replica{plural} in place of {load.replicas:,}."
 
 
 def not_offered(held: HeldRequests, risk: float) -> Iterator[Reason]:
@@ -114,7 +115,27 @@ def two_pools(two: DisaggregatedPools | None) -> Iterator[Reason]:
     """What separate pools can't keep."""
     if two is None:
         return
-    first, prefill, decode = two.first_token, two.prefill, two.decode
+    yield from _first_token(two)
+    prefill, decode = two.prefill, two.decode
+    if prefill.held is not None and prefill.held > prefill.room:
+        yield Reason(
+            code="prefill_pool_full",
+            message=f"A prefill replica holds {prefill.held:.1f} requests on average and has room "
+            f"for {prefill.room:.1f}.",
+            hint="Use a faster link or a larger prefill GPU.",
+        )
+    if decode.by_speed is None:
+        limit_s = two.first_token.decode_step_s
+        yield Reason(
+            code="step_too_slow",
+            message=f"A single request already takes longer than {limit_s:g} s a step.",
+            hint="Use more GPUs a decode replica, or a longer --between-tokens.",
+        )
+
+
+def _first_token(two: DisaggregatedPools) -> Iterator[Reason]:
+    """What the first token needs."""
+    first, prefill = two.first_token, two.prefill
     if prefill.replicas_overlapped is None:
         yield Reason(
             code="first_token_too_late",
@@ -135,19 +156,6 @@ def two_pools(two: DisaggregatedPools | None) -> Iterator[Reason]:
                 if prefill.replicas is not None
                 else "no number of prefill replicas is enough."
             ),
-        )
-    if prefill.held is not None and prefill.held > prefill.room:
-        yield Reason(
-            code="prefill_pool_full",
-            message=f"A prefill replica holds {prefill.held:.1f} requests on average and has room "
-            f"for {prefill.room:.1f}.",
-            hint="Use a faster link or a larger prefill GPU.",
-        )
-    if decode.by_speed is None:
-        yield Reason(
-            code="step_too_slow",
-            message=f"A single request already takes longer than {first.decode_step_s:g} s a step.",
-            hint="Use more GPUs a decode replica, or a longer --between-tokens.",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -32,7 +33,7 @@ ORDERS = (
 )
 
 
-def sweep(vary: dict[str, object] | None = None) -> kvplan.Sweep:
+def sweep(vary: Mapping[str, object] | None = None) -> kvplan.Sweep:
     return kvplan.sweep(MODEL, vary=vary or ORDERS[0], offline=True)  # type: ignore[arg-type]
 
 
@@ -110,6 +111,30 @@ def test_text_says_what_holds_and_why_not() -> None:
     plain = sweep_text(sweep(), width=80, color=False, ascii_only=True)
     assert plain.isascii()
     assert max(map(len, plain.splitlines())) <= 80
+
+
+def test_memory_against_requests_is_drawn_in_the_terminal_too() -> None:
+    found = sweep({"gpu": "L4,H100", "concurrency": "1..40"})
+    text = sweep_text(found, width=100, color=False, ascii_only=False)
+    assert "One GPU's memory, by requests at once" in text
+    bars = [line for line in text.splitlines() if line.strip().partition(" ")[2][:1] == "┃"]
+    assert len(bars) == 2 * 10
+    assert len({line.partition("┃")[2].partition("┃")[0].count("█") for line in bars[:10]}) == 1
+    held = [line.count("▒") for line in bars[10:]]
+    assert held == sorted(held)
+    assert held[0] < held[-1]
+    assert "GiB missing" in bars[-1]
+    assert "GiB missing" not in bars[10]
+    plain = sweep_text(found, width=80, color=False, ascii_only=True, plot="memory")
+    assert plain.isascii()
+    assert max(map(len, plain.splitlines())) <= 80
+    curves = sweep_text(
+        sweep({"gpu": "L4", "context": "2k,4k", "concurrency": [1, 2]}),
+        width=80,
+        color=False,
+        ascii_only=True,
+    )
+    assert "One GPU's memory" not in curves
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:

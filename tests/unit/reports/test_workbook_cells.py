@@ -116,4 +116,4 @@ def test_without_xlsxwriter_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
     with pytest.raises(UsageError, match="XlsxWriter"):
-        render._xlsxwriter()
+        render.xlsxwriter_module()

@@ -56,6 +56,33 @@ def test_conversations_grow_and_come_in_order() -> None:
         assert all(b.prompt_tokens > a.total_tokens for a, b in pairwise(turns))
 
 
+def test_conversations_keep_the_prefix_of_their_tenant() -> None:
+    sessions = Sessions(Fixed(3), Fixed(100), Fixed(50), think_s=30)
+    rule = PrefixRule("system", 500, tenants=3, share=0.6, change_every_s=20.0)
+    found = list(generate_sessions(sessions, Arrivals(2), seed=5, conversations=60, prefixes=rule))
+    of = {one.session: one.prefix for one in found}
+    assert all(one.prefix == of[one.session] for one in found)
+    ids = {prefix.id for prefix in of.values() if prefix}
+    assert {name.split("/")[1] for name in ids} == {"tenant 0", "tenant 1", "tenant 2"}
+    assert {name.split("/")[2] for name in ids} == {"0", "1"}
+    assert 20 < sum(prefix is not None for prefix in of.values()) < 50
+    firsts = {one.prompt_tokens for one in found if one.turn == 0 and one.prefix}
+    assert firsts == {600}
+
+
+def test_turns_wait_for_answers_unless_it_is_stated_how_long_these_take() -> None:
+    def pauses(**stated: float) -> list[float | None]:
+        sessions = Sessions(Fixed(2), Fixed(100), Fixed(50), think_s=30, **stated)
+        found = generate_sessions(sessions, Arrivals(2), seed=5, conversations=1)
+        return [one.pause_s for one in found]
+
+    assert pauses(seconds_per_token=0.1) == [None, None]
+    first, second = pauses()
+    assert first == 0.0
+    assert second is not None
+    assert second > 0
+
+
 def test_a_conversation_ends_at_the_limit() -> None:
     sessions = Sessions(Fixed(100), Fixed(100), Fixed(100), limit=1000)
     found = list(generate_sessions(sessions, Arrivals(1), seed=0, conversations=3))
