@@ -11,6 +11,11 @@ from kvplan.errors import UsageError, shown
 from kvplan.plan import Plan
 from kvplan.plan_book import PlanBook
 from kvplan.reports.render import Format, render
+from kvplan.reports.sweep_csv import sweep_csv
+from kvplan.reports.sweep_json import sweep_json
+from kvplan.reports.sweep_markdown import sweep_markdown
+from kvplan.reports.sweep_text import sweep_text
+from kvplan.sweep_result import Sweep
 
 TEXTS: Mapping[str, Format] = {
     ".json": "json",
@@ -58,6 +63,31 @@ def rendered(book: PlanBook, ending: str) -> bytes:
 
 def _text(plan: Plan, form: Format) -> str:
     return render(plan, form, explain=True, width=_COLUMNS)
+
+
+def rendered_sweep(sweep: Sweep, ending: str) -> bytes:
+    """The sweep in the form of that ending.
+
+    Raises:
+        UsageError: an extra is not installed, or there is too much of it for that form.
+    """
+    match ending:
+        case ".xlsx":
+            from kvplan.reports.workbook.sweep_book import sweep_workbook  # noqa: PLC0415  an extra
+
+            return sweep_workbook(sweep)
+        case ".html":
+            from kvplan.reports.page.sweep_page import sweep_page  # noqa: PLC0415  an extra
+
+            return sweep_page(sweep).encode()
+        case ".csv":
+            return "".join(sweep_csv(sweep)).encode()
+        case ".json":
+            return "".join(sweep_json(sweep)).encode()
+        case ".txt":
+            return sweep_text(sweep, width=_COLUMNS, color=False, ascii_only=False).encode()
+        case _:
+            return sweep_markdown(sweep).encode()
 
 
 def write_whole(data: bytes, path: Path) -> None:

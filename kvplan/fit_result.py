@@ -79,7 +79,8 @@ class FitPlan(_Part):
         headroom: Those beyond the asked ones, as a share of these.
         bought: What is paid for; None: no machine and no price were named.
         speed: None where the GPU's speed is not known.
-        machines: Machines that one replica's pipeline stages lie on.
+        machines: Machines that one replica's pipeline stages lie on; where replicas share the
+            weights of experts, machines of all of them.
         crawls: Its bounds are slower than this tool's own line (`kvplan.planning.fit.search`).
         frontier: No other is as good in price, GPUs, headroom, time a token, machines a replica
             and formats as they are, and better in one.

@@ -75,8 +75,12 @@ def scheduler(
 
 
 @st.composite
-def workloads(draw: st.DrawFn, *, shared: bool = True) -> list[Request]:
-    """A few dozen small requests, some of which share prefixes, blocks or conversations."""
+def workloads(draw: st.DrawFn, *, shared: bool = True, pauses: bool = False) -> list[Request]:
+    """A few dozen small requests, some of which share prefixes, blocks or conversations.
+
+    With ``pauses``, turns of some conversations come after the answers before them.
+    """
+    pause_s = draw(st.sampled_from((0.0, 4.0))) if pauses else None
     arrival, requests = 0.0, []
     talks: dict[str, tuple[int, int]] = {}
     for _ in range(draw(st.integers(1, 25))):
@@ -92,7 +96,10 @@ def workloads(draw: st.DrawFn, *, shared: bool = True) -> list[Request]:
         elif kind == 3:
             name = draw(st.sampled_from("xy"))
             turn, told = talks.get(name, (0, 0))
-            requests.append(Request(arrival, told + prompt, output, session=name, turn=turn))
+            longer = told + prompt
+            requests.append(
+                Request(arrival, longer, output, session=name, turn=turn, pause_s=pause_s)
+            )
             talks[name] = turn + 1, told + prompt + output
         else:
             requests.append(Request(arrival, prompt, output))

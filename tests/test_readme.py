@@ -60,14 +60,14 @@ def shown(full: str, old: str) -> str:
     return "".join(full.splitlines(keepends=True)[:kept]) + f"{_CUT}\n"
 
 
-@pytest.mark.parametrize("index", range(3))
+@pytest.mark.parametrize("index", range(4))
 def test_shown_output_is_what_the_command_prints(index: int, tmp_path: Path) -> None:
     block = blocks(README.read_text(encoding="utf-8"))[index]
     assert block["output"] == shown(printed(block["command"], tmp_path), block["output"])
 
 
 def test_every_shown_command_is_tested() -> None:
-    assert len(blocks(README.read_text(encoding="utf-8"))) == 3
+    assert len(blocks(README.read_text(encoding="utf-8"))) == 4
 
 
 def test_python_example_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kvplan.cli.request import Request
     from kvplan.cli.traffic_source import TrafficFlags
     from kvplan.exporting import Price
-    from kvplan.plan import Plan, Verdict
+    from kvplan.plan import Verdict
     from kvplan.plan_book import PlanBook
     from kvplan.planning.traffic.answer import Question
 
@@ -39,6 +39,15 @@ Saved = Annotated[
         show_default=False,
     ),
 ]
+SavedSweep = Annotated[
+    Path | None,
+    typer.Option(
+        "--sweep",
+        metavar="SWEEP.json",
+        help="A sweep that `kvplan sweep --format json` wrote, or -, in place of a plan.",
+        show_default=False,
+    ),
+]
 PricePerHour = Annotated[
     str | None,
     typer.Option(
@@ -57,6 +66,7 @@ def export(  # noqa: PLR0913 - as many as the command has flags
     *,
     gpu: flags.Gpu = None,
     saved: Saved = None,
+    sweep: SavedSweep = None,
     price: PricePerHour = None,
     trace: traffic_flags.Trace = None,
     lengths: traffic_flags.Lengths = None,
@@ -108,7 +118,15 @@ def export(  # noqa: PLR0913 - as many as the command has flags
         risk=risk, retain=retain,
     )  # fmt: skip
     question = _question(flows)
+    if question is not None and ending not in (".xlsx", ".html"):
+        raise UsageError(
+            "Traffic is written into workbooks and pages only.",
+            hint="End the file's name in .xlsx or .html; kvplan traffic has the other formats.",
+        )
 
+    if sweep is not None:
+        _alone(model or saved, gpu)
+        return _sweep(context, sweep, ending, file)
     if saved is not None:
         _alone(model, gpu)
         _no_traffic(question)
@@ -134,7 +152,7 @@ def export(  # noqa: PLR0913 - as many as the command has flags
         )
         book = _planned(request, paid, question)
     _write(book, ending, file)
-    _remark(context, book.plan, file)
+    _remark(context, book, file)
     verdicts = (book.plan.verdict, *((book.traffic.plan.verdict,) if book.traffic else ()))
     return max(_EXIT_CODES[verdict] for verdict in verdicts)
 
@@ -153,11 +171,25 @@ def _given(name: str, value: str | None, hint: str) -> str:
     return value
 
 
-def _alone(model: str | None, gpu: str | None) -> None:
+def _alone(model: object, gpu: str | None) -> None:
     if model is not None or gpu is not None:
         raise UsageError(
-            "--plan already says which model and GPU.", hint="Leave out MODEL and --gpu."
+            "The saved file already says which model and GPU.",
+            hint="Leave out MODEL and --gpu, and give one saved file.",
         )
+
+
+def _sweep(context: typer.Context, sweep: Path, ending: str, file: Path) -> int:
+    from kvplan.cli.output import write_bytes
+    from kvplan.export_forms import rendered_sweep
+    from kvplan.reports.clean import clean
+    from kvplan.reports.sweep_rows import headline
+    from kvplan.sources.sweeps import read_sweep
+
+    found = read_sweep(sweep)
+    write_bytes(rendered_sweep(found, ending), file)
+    invocation_of(context).remark(clean(f"{headline(found)} Written to {file}."))
+    return 0
 
 
 def _of_saved(saved: Path, price: Price | None) -> PlanBook:
@@ -219,8 +251,13 @@ def _write(book: PlanBook, ending: str, file: Path) -> None:
     write_bytes(rendered(book, ending), file)
 
 
-def _remark(context: typer.Context, plan: Plan, file: Path) -> None:
+def _remark(context: typer.Context, book: PlanBook, file: Path) -> None:
     from kvplan.reports.clean import clean
     from kvplan.reports.headline import headline
 
-    invocation_of(context).remark(clean(f"{headline(plan)} Written to {file}."))
+    said = headline(book.plan)
+    if book.traffic is not None:
+        from kvplan.reports.traffic_rows import headline as of_traffic
+
+        said += f" Traffic: {of_traffic(book.traffic.plan)}"
+    invocation_of(context).remark(clean(f"{said} Written to {file}."))

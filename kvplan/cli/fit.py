@@ -56,7 +56,9 @@ def fit(  # noqa: PLR0913 - as many as the command has flags
     top: fit_flags.Top = "10",
     output: flags.Output = None,
 ) -> int:
-    """Search for the hardware and the configuration that hold a load, the cheapest first.
+    """Search for the cheapest hardware that holds a load.
+
+    And how to run the model on it; why everything else lost.
 
     Exit code: 0 something holds it, 1 nothing does, 2 a wrong argument or file, 3 facts could not
     be had, 4 every engine refuses.

@@ -166,6 +166,11 @@ def _simulate(
 
     kind, jobs, address = where
     wanted = sweep_words.parse_format(asked.report_format, asked.output)
+    if wanted in ("xlsx", "html"):
+        raise UsageError(
+            "Workbooks and pages are made of plans, not of simulations.",
+            hint="Write .csv, .json, .parquet or .svg.",
+        )
     varied = sweep_words.parse_vary(asked.vary)
     executor = Executor(kind, parse_optional_count("--jobs", jobs), address)
     found = sweep_simulate.run(context, base, workload, varied, executor)

@@ -32,12 +32,13 @@ Vary = Annotated[
     ),
 ]
 Format = Annotated[
-    Literal["text", "csv", "json", "jsonl", "markdown", "parquet", "svg", "png"] | None,
+    Literal["text", "csv", "json", "jsonl", "markdown", "parquet", "svg", "png", "xlsx", "html"]
+    | None,
     typer.Option(
         "--format",
         case_sensitive=False,
         help="text for people, csv, json, jsonl and parquet for every point, markdown for a pull"
-        " request, svg and png for a picture.",
+        " request, svg and png for a picture, xlsx for a workbook, html for a page.",
         show_default="by the ending of --output, else text",
     ),
 ]
@@ -46,8 +47,8 @@ Plot = Annotated[
     typer.Option(
         "--plot",
         case_sensitive=False,
-        help="What svg and png draw: requests held against context, or one GPU's memory against"
-        " requests.",
+        help="What svg, png and text draw: requests held against context, or one GPU's memory"
+        " against requests.",
         show_default="memory where no number but concurrency is varied",
     ),
 ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kvplan.sweep_result import Sweep
 
-_BINARY = ("parquet", "png")
+_BINARY = ("parquet", "png", "xlsx")
 _LONG = ("csv", "json", "jsonl")
 
 
@@ -76,6 +76,10 @@ def _binary(found: Sweep, wanted: str, plot: str | None) -> bytes:
         from kvplan.reports.sweep_parquet import sweep_parquet
 
         return sweep_parquet(found)
+    if wanted == "xlsx":
+        from kvplan.reports.workbook.sweep_book import sweep_workbook
+
+        return sweep_workbook(found)
     from kvplan.reports.sweep_png import png
 
     return png(_picture(found, plot, dark=False))
@@ -84,6 +88,10 @@ def _binary(found: Sweep, wanted: str, plot: str | None) -> bytes:
 def _text(found: Sweep, wanted: str, plot: str | None, *, to_file: bool) -> str:
     if wanted == "svg":
         return _picture(found, plot, dark=True)
+    if wanted == "html":
+        from kvplan.reports.page.sweep_page import sweep_page
+
+        return sweep_page(found)
     if wanted == "markdown":
         from kvplan.reports.sweep_markdown import sweep_markdown
 
@@ -92,7 +100,9 @@ def _text(found: Sweep, wanted: str, plot: str | None, *, to_file: bool) -> str:
     from kvplan.reports.sweep_text import sweep_text
 
     look = terminal.paper() if to_file else terminal.terminal()
-    return sweep_text(found, width=look.width, color=look.color, ascii_only=look.ascii_only)
+    return sweep_text(
+        found, width=look.width, color=look.color, ascii_only=look.ascii_only, plot=plot
+    )
 
 
 def _picture(found: Sweep, plot: str | None, *, dark: bool) -> str:

@@ -18,6 +18,8 @@ _FORMATS = {
     ".markdown": "markdown",
     ".parquet": "parquet",
     ".svg": "svg",
+    ".xlsx": "xlsx",
+    ".html": "html",
     ".png": "png",
 }
 

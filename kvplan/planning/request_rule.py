@@ -72,8 +72,8 @@ def find_rule(asked: Asked) -> RequestRule | None:
         return None
     rules = (_by_blocks(asked, capacity), _by_pools(asked))
     checked = [found for rule in rules if rule and (found := _checked(asked, rule))]
-    # One length alone is no rule.
-    wide = [rule for rule in checked if rule.lowest < rule.highest or asked.longest == 1]
+    # A few lengths are no rule: the table of lengths is of more use then.
+    wide = [rule for rule in checked if rule.highest >= 2 * rule.lowest or asked.longest == 1]
     return max(wide, key=lambda rule: rule.highest - rule.lowest, default=None)
 
 
@@ -108,6 +108,9 @@ def _by_blocks(asked: Asked, capacity: Capacity) -> RequestRule | None:
     """All groups draw from one pool of blocks, of which an engine may keep one."""
     shortest, longest = asked.at(1), asked.at(asked.longest)
     if not shortest or not longest or not shortest.capacity or not longest.capacity:
+        return None
+    if len(shortest.capacity.groups) != len(longest.capacity.groups):
+        # The engine groups its layers otherwise for short requests.
         return None
     ends = list(zip(shortest.capacity.groups, longest.capacity.groups, strict=True))
     groups: list[GroupRule] = []

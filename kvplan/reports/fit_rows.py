@@ -48,13 +48,17 @@ def headline(found: FitResult) -> str:
     if best is None or recommended is None:
         return f"Nothing that was searched holds {load(found)}{_limits(found)}."
     first = "Cheapest" if best.per_hour is not None else "Fewest GPUs"
-    if best is recommended:
-        said = _with_what(best, found)
-        return f"{first}: {_paid(best, found)}{f', {said}' if said else ''}."
+    if _costs(best) == _costs(recommended):
+        said = _with_what(recommended, found)
+        return f"{first}: {_paid(recommended, found)}{f', {said}' if said else ''}."
     return (
         f"Recommended: {_paid(recommended, found)}, {_with_what(recommended, found) or 'plain'}. "
         f"{first}: {_in_words(best)}, {_with_what(best, found)}."
     )
+
+
+def _costs(plan: FitPlan) -> tuple[float | None, int]:
+    return plan.per_hour, plan.bought.gpus if plan.bought else plan.gpus
 
 
 def _paid(plan: FitPlan, found: FitResult) -> str:
@@ -81,7 +85,7 @@ def _with_what(plan: FitPlan, found: FitResult) -> str:
     elif len(found.searched.weights) > 1 or len(found.searched.kv_dtypes) > 1:
         said.append("with weights and cache as they are")
     if plan.machines > 1:
-        said.append(f"each replica over {plan.machines} machines")
+        said.append(f"over {plan.machines} machines that wait for each other")
     if plan.crawls:
         said.append("and it crawls")
     return ", ".join(said)
@@ -335,4 +339,5 @@ def commands(found: FitResult) -> Iterator[tuple[str, tuple[str, ...]]]:
     if recommended is not best:
         title = f"The whole recommended plan ({recommended.rank})"
         yield title, size_words(recommended, found)
-    yield "The whole plan of the first", size_words(best, found)
+    if recommended is best or _costs(best) != _costs(recommended):
+        yield "The whole plan of the first", size_words(best, found)

@@ -11,17 +11,20 @@ from rich.text import Text
 
 from kvplan.reports.clean import clean
 from kvplan.reports.sparkline import sparkline
+from kvplan.reports.sweep_memory_text import memory_maps
 from kvplan.reports.sweep_rows import cells, fixed, headline, lines, reasons, titles, value
 from kvplan.reports.sweep_series import Curves, curves
 from kvplan.reports.text_console import INDENT, items, lay_out, spaced, table
-from kvplan.sweep_result import Sweep
+from kvplan.sweep_result import CONCURRENCY, Sweep
 
 _MOST_ROWS, _MOST_REASONS, _MOST_CURVES = 60, 8, 12
 _STYLES = {"fits": "green", "does not fit": "red", "refused": "yellow"}
 _BESIDE = 24
 
 
-def sweep_text(sweep: Sweep, *, width: int, color: bool, ascii_only: bool) -> str:
+def sweep_text(
+    sweep: Sweep, *, width: int, color: bool, ascii_only: bool, plot: str | None = None
+) -> str:
     """The whole report.
 
     Args:
@@ -29,12 +32,16 @@ def sweep_text(sweep: Sweep, *, width: int, color: bool, ascii_only: bool) -> st
         width: Columns, at least 60.
         color: Write ANSI colours. Nothing depends on them.
         ascii_only: Use no character beyond ASCII.
+        plot: ``concurrency`` or ``memory``; None: curves if there are any, else memory where
+            concurrency is varied.
     """
-    parts = _parts(sweep, width=width, ascii_only=ascii_only)
+    parts = _parts(sweep, width=width, ascii_only=ascii_only, plot=plot)
     return lay_out(parts, width=width, color=color, ascii_only=ascii_only)
 
 
-def _parts(sweep: Sweep, *, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+def _parts(
+    sweep: Sweep, *, width: int, ascii_only: bool, plot: str | None
+) -> Iterator[RenderableType]:
     yield Text(headline(sweep), style="bold")
     yield Text(clean(fixed(sweep)))
     words, numbers = titles(sweep)
@@ -48,7 +55,12 @@ def _parts(sweep: Sweep, *, width: int, ascii_only: bool) -> Iterator[Renderable
     if more:
         yield Text(f"{more:,} more rows: --format csv or jsonl has all of them.")
     drawn = curves(sweep)
-    if drawn is not None and len(drawn.xs) > 1:
+    curved = drawn is not None and len(drawn.xs) > 1
+    asked = sweep.grid.axis(CONCURRENCY)
+    several = asked is not None and len(asked.values) > 1
+    if plot == "memory" or (plot is None and several and not curved):
+        yield from memory_maps(sweep, width=width, ascii_only=ascii_only)
+    elif drawn is not None and curved:
         yield from _curves(drawn, width=width, ascii_only=ascii_only)
     why = list(reasons(sweep))
     if why:

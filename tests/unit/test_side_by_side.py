@@ -73,3 +73,13 @@ def test_a_family_that_is_not_modelled_is_refused_by_all(tmp_path: Path) -> None
     none = compare(str(tmp_path), GPU, engines=TWO)
     assert none.best is None
     assert {one.verdict for one in none.engines} == {"refused"}
+
+
+def test_weights_that_lie_on_the_host_are_told() -> None:
+    """The embedding is no part of one GPU's column under llama.cpp."""
+    found = compare(
+        "Qwen/Qwen3-8B", "H100", engines=["sglang", "llama.cpp"], context=8192, offline=True
+    )
+    assert found.best == "llama.cpp"
+    said = " ".join(found.engines[0].why)
+    assert "GiB more than llama.cpp, which leaves 1.16 GiB in the host's memory." in said

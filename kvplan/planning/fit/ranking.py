@@ -58,10 +58,11 @@ def _beats(frontier: Sequence[tuple[int, tuple[float, ...]]], own: tuple[float, 
     return None
 
 
-def _names(plan: FitPlan) -> tuple[int, int, str, str, str, str, str]:
-    """Among equals fewer stages and ranks come first."""
+def _names(plan: FitPlan) -> tuple[bool, int, int, str, str, str, str, str]:
+    """Among equals the plain layout comes first, then fewer stages and ranks."""
     parallel = plan.parallelism
     return (
+        plan.layout != "tensor",
         parallel.pp,
         parallel.tp,
         plan.gpu,

@@ -157,7 +157,8 @@ class Search:
         if over is not None:
             why: Why = "no_price" if bought is None or bought.per_hour is None else "over_budget"
             return _lost(shape, replicas, why, over, bought.per_hour if bought else None)
-        machines = _machines(shape, bought, self.market.node)
+        together = replicas if trial.coupled else 1
+        machines = _machines(shape, together, bought, self.market.node)
         return _plan(trial, held, replicas, bought, speed, machines=machines)
 
 
@@ -172,7 +173,8 @@ class _Trial:
         self._prepared: dict[int, Prepared] = {}
         self._refusal: RefusedError | UsageError | None = None
         across = shape.choice.engine.name in EXPERTS_ACROSS_REPLICAS
-        self._coupled = bool(model.experts) and across
+        # Whether replicas share the weights of their experts.
+        self.coupled = bool(model.experts) and across
 
     def fewest(self, most: int) -> tuple[Held, int]:
         """The fewest replicas that are enough, or the most there may be, with what they hold.
@@ -186,7 +188,7 @@ class _Trial:
         last = self.held(top)
         if not last.enough:
             return last, top
-        if not self._coupled:
+        if not self.coupled:
             found = _first(lambda count: self.held(count).enough, 0, top) or top
             return self.held(found), found
         # A replica never holds less where there are more of them, so fewer than these can't do.
@@ -198,10 +200,10 @@ class _Trial:
 
     def takes(self, replicas: int) -> bool:
         """Whether the engine runs so many; where replicas are alone it is all or none."""
-        if self._refusal is not None and not self._coupled:
+        if self._refusal is not None and not self.coupled:
             return False
         try:
-            self.prepared(replicas if self._coupled else 1)
+            self.prepared(replicas if self.coupled else 1)
         except (RefusedError, UsageError) as refusal:
             self._refusal = self._refusal or refusal
             return False
@@ -209,7 +211,7 @@ class _Trial:
 
     def held(self, replicas: int) -> Held:
         """What so many hold."""
-        own = replicas if self._coupled else 1
+        own = replicas if self.coupled else 1
         return self._need.held(self.prepared(own), own, replicas)
 
     def prepared(self, own: int) -> Prepared:
@@ -259,7 +261,7 @@ def _over(bought: Bought | None, budget: float | None) -> str | None:
     if budget is None:
         return None
     if bought is None or bought.per_hour is None:
-        return "It has no price, so the budget can't be checked."
+        return "It has no price, so the budget can't be checked: name --instances or --prices."
     if bought.per_hour > budget:
         return f"It costs {bought.per_hour:,.2f} an hour."
     return None
@@ -328,12 +330,12 @@ def _plan(
     )
 
 
-def _machines(shape: Shape, bought: Bought | None, node: int | None) -> int:
-    """Machines that the stages of one replica lie on."""
+def _machines(shape: Shape, together: int, bought: Bought | None, node: int | None) -> int:
+    """Machines that the stages of one replica, or of replicas that share experts, lie on."""
     within = node
     if bought is not None and bought.name != shape.gpu.id:
         within = bought.gpus // bought.count
-    return 1 if within is None else ceil_div(shape.pp, max(1, within // shape.tp))
+    return 1 if within is None else ceil_div(shape.pp * together, max(1, within // shape.tp))
 
 
 def _crawls(speed: SpeedBounds | None) -> str:
@@ -355,7 +357,7 @@ def _remarks(
     elif crawls:
         yield crawls
     if machines > 1:
-        yield f"a replica's stages lie on {machines} machines"
+        yield f"GPUs that work on one request lie on {machines} machines"
     if bought is not None and bought.gpus > used:
         yield f"{bought.gpus - used} of {bought.gpus} GPUs stay unused"
     if bought is None or bought.per_hour is None:

@@ -12,7 +12,7 @@ from kvplan.units import format_bytes, format_count
 
 WIDTH = 720
 CURVE_HEIGHT = 320
-_LEFT, _BOTTOM, _TOP, _RIGHT = 64, 60, 16, 16
+_LEFT, _BOTTOM, _TOP, _RIGHT = 72, 60, 16, 20
 LOAD_HEIGHT = 96
 
 
@@ -23,6 +23,7 @@ class Stretch:
     Attributes:
         kind: Its style.
         x, width: Where it lies, of `WIDTH`.
+        height: Of a bar that stands; 0 for one that lies.
         words: What it is, for pointers and readers.
     """
 
@@ -31,6 +32,7 @@ class Stretch:
     width: float
     label: str
     words: str
+    height: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

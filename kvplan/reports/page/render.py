@@ -12,8 +12,11 @@ from kvplan.reports.clean import clean
 from kvplan.reports.figures import assumed_settings, byte_range, filled_in, share
 from kvplan.reports.headline import headline, subject
 from kvplan.reports.ledger_rows import ledger_rows
-from kvplan.reports.page import pictures
+from kvplan.reports.page import pictures, risk_picture
 from kvplan.reports.page.glossary import GLOSSARY
+from kvplan.reports.section import percent
+from kvplan.reports.traffic_rows import headline as traffic_headline
+from kvplan.reports.traffic_rows import sections
 from kvplan.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ def page(plans: PlanBook) -> str:
         UsageError: Jinja2 is not installed.
     """
     plan = plans.plan
-    template = _environment().get_template("plan.html.j2")
+    template = environment().get_template("plan.html.j2")
     return template.render(
         plan=plan,
         verdict=_VERDICTS[plan.verdict],
@@ -39,6 +42,7 @@ def page(plans: PlanBook) -> str:
         bar=pictures.memory_map(plans),
         curve=pictures.curve(plans),
         load=pictures.load(plans),
+        traffic=_traffic(plans),
         width=pictures.WIDTH,
         curve_height=pictures.CURVE_HEIGHT,
         load_height=pictures.LOAD_HEIGHT,
@@ -52,6 +56,26 @@ def page(plans: PlanBook) -> str:
         price=plans.economics.price_per_gpu_hour,
         glossary=GLOSSARY,
     )
+
+
+def _traffic(plans: PlanBook) -> dict[str, object] | None:
+    """What the page says of real traffic."""
+    real = plans.traffic
+    if real is None:
+        return None
+    return {
+        "name": real.plan.traffic,
+        "headline": traffic_headline(real.plan),
+        "verdict": real.plan.verdict,
+        "curve": risk_picture.risk_curve(real),
+        "height": risk_picture.HEIGHT,
+        "day": risk_picture.day(real),
+        "day_height": risk_picture.DAY_HEIGHT,
+        "hours": real.plan.load.hours if real.plan.load else (),
+        "points": real.curve,
+        "sections": tuple(sections(real.plan)),
+        "notes": (*(reason.message for reason in real.plan.reasons), *real.plan.assumed),
+    }
 
 
 def remedies(plans: PlanBook) -> tuple[dict[str, str], ...]:
@@ -82,7 +106,12 @@ def monthly(plans: PlanBook, plan: Plan) -> str:
     return f"{plan.gpu.count * price * HOURS_PER_MONTH:,.0f}"
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Jinja2 with everything escaped and control characters taken out.
+
+    Raises:
+        UsageError: it is not installed.
+    """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  an extra
     except ImportError as error:
@@ -103,6 +132,7 @@ def _environment() -> Environment:
         "count": format_count,
         "interval": byte_range,
         "share": share,
+        "percent": percent,
         "filled": filled_in,
     }
     return environment

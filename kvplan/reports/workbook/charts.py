@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xlsxwriter.chart import Chart
 
-INK, BLUE, GOLD, GREEN, RED = "#404040", "#1F3A5F", "#BF9000", "#2F855A", "#C0332B"
+INK, BLUE, GOLD, GREEN, RED = "#3F3F3F", "#1F3A5F", "#BF9000", "#2F855A", "#C0332B"
 # Of several curves: told apart by eyes that do not see all colours, and in grey by their order.
 COLORS = ("#1F3A5F", "#BF9000", "#2F855A", "#C0332B", "#77608F", "#3D8EB9", "#8A5A00", "#7F7F7F")
 _GRID = {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}

@@ -25,6 +25,8 @@ def write(book: Book, plans: PlanBook, budget: LiveBudget | None) -> None:
         "Every byte of one GPU",
         "Bytes are computed from the inputs on the next sheet. Low and high are those of the plan.",
     )
+    if plans.rule is None and plans.plan.workload.context is not None:
+        _of_planned(sheet, plans.plan.workload.context)
     sheet.head(*_COLUMNS, right=(2, 3, 4, 5))
     sheet.freeze()
     first = sheet.row
@@ -34,6 +36,13 @@ def write(book: Book, plans: PlanBook, budget: LiveBudget | None) -> None:
     _total(sheet, lines, first, last)
     _map(sheet, lines)
     _inputs(book, plans, budget)
+
+
+def _of_planned(sheet: Sheet, context: int) -> None:
+    """Says that the bytes stay those of the planned length, where the reader enters another."""
+    said = f"These bytes are those of {context:,} tokens, not of the length on the sheet Inputs."
+    sheet.put(0, Formula(f'IF(context={context},"","{said}")', ""), "warning")
+    sheet.row += 1
 
 
 def ledger_cell(line: LedgerLine) -> str:

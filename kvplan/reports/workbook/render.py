@@ -31,7 +31,7 @@ def workbook(plans: PlanBook) -> bytes:
             "The plan is a refusal: there is nothing to compute in a workbook.",
             hint="kvplan size says why.",
         )
-    xlsxwriter = _xlsxwriter()
+    xlsxwriter = xlsxwriter_module()
     out = BytesIO()
     with xlsxwriter.Workbook(out, {"in_memory": True, "strings_to_urls": False}) as file:
         book = Book(file)
@@ -47,7 +47,12 @@ def workbook(plans: PlanBook) -> bytes:
     return out.getvalue()
 
 
-def _xlsxwriter() -> ModuleType:
+def xlsxwriter_module() -> ModuleType:
+    """The library.
+
+    Raises:
+        UsageError: it is not installed.
+    """
     try:
         import xlsxwriter  # noqa: PLC0415  an extra
     except ImportError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from kvplan.errors import InternalError
@@ -20,6 +21,7 @@ Style = Literal[
     "wrapped",
     "head",
     "head_right",
+    "head_indent",
     "answer",
     "title",
     "note",
@@ -31,11 +33,13 @@ Style = Literal[
     "fine_money",
     "year",
     "times",
+    "number_left",
     "tenth",
     "risk",
     "number",
     "share",
     "bold",
+    "warning",
 ]
 _HEAD = {
     "bold": True,
@@ -44,16 +48,18 @@ _HEAD = {
     "text_wrap": True,
     "valign": "bottom",
 }
-_WRAPPED = ("wrapped", "note", "formula", "head", "head_right")
-_LINE_HEIGHT, _A4 = 15, 9
+_WRAPPED = ("wrapped", "note", "formula", "head", "head_right", "head_indent")
+_LINE_HEIGHT, _TITLE_HEIGHT, _A4 = 15, 24, 9
 # Characters of text in a column as wide as one digit, before they wrap.
 _FILLED = 1.05
 _PLAIN: dict[Style, dict[str, Any]] = {
     "text": {},
     "wrapped": {"text_wrap": True},
     "bold": {"bold": True},
+    "warning": {"bold": True, "font_color": "#A3211B"},
     "answer": {"bold": True, "align": "right"},
     "head": {**_HEAD, "align": "left"},
+    "head_indent": {**_HEAD, "align": "left", "indent": 1},
     "head_right": {**_HEAD, "align": "right"},
     "title": {"bold": True, "font_size": 15, "font_color": "#1F3A5F"},
     "note": {
@@ -71,6 +77,7 @@ _PLAIN: dict[Style, dict[str, Any]] = {
     "fine_money": {"num_format": "#,##0.0000", "align": "right"},
     "tenth": {"num_format": "#,##0.0"},
     "risk": {"num_format": "0.000%"},
+    "number_left": {"num_format": "#,##0", "align": "left"},
     "times": {"num_format": "#,##0.##", "align": "left"},
     "year": {"num_format": "0", "align": "left"},
     "number": {"num_format": "#,##0.0##"},
@@ -112,6 +119,14 @@ class Book:
     file: Workbook
     styles: dict[tuple[Style, bool], Format] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+
+    @cached_property
+    def looks(self) -> tuple[Format, Format]:
+        """Of a yes and of a no."""
+        return (
+            self.file.add_format({"font_color": "#1A6B3C", "bg_color": "#E2F0E6"}),
+            self.file.add_format({"font_color": "#A3211B", "bg_color": "#FBE5E3"}),
+        )
 
     def style(self, name: Style, *, yellow: bool = False) -> Format:
         """A style; ``yellow`` marks a cell that the reader may change."""
@@ -166,6 +181,7 @@ class Sheet:
     def title(self, text: str, note: str = "") -> None:
         """The sheet's heading, and a line below it."""
         self.put(0, text, "title")
+        self.page.set_row(self.row, _TITLE_HEIGHT)
         self.row += 1
         if note:
             self.across(0, note, "note")
@@ -175,7 +191,9 @@ class Sheet:
     def head(self, *columns: str, right: tuple[int, ...] = ()) -> None:
         """A table's head; titles of columns of numbers stand ``right``."""
         for column, text in enumerate(columns):
-            self.put(column, text, "head_right" if column in right else "head")
+            beside = column - 1 in right
+            left: Style = "head_indent" if beside else "head"
+            self.put(column, text, "head_right" if column in right else left)
         self.row += 1
 
     def across(self, first: int, text: str, style: Style = "wrapped") -> None:
@@ -235,18 +253,27 @@ class Sheet:
 
     def reference(self, row: int, column: int) -> str:
         """``Capacity!$B$4``."""
-        return f"'{self.name}'!${chr(ord('A') + column)}${row + 1}"
+        return f"'{self.name}'!${_letters(column)}${row + 1}"
 
     def below(self, column: int, first: int, last: int) -> str:
         """A column of cells: ``Capacity!$B$4:$B$9``; rows from 0, both included."""
-        return f"{self.reference(first, column)}:${chr(ord('A') + column)}${last + 1}"
+        return f"{self.reference(first, column)}:${_letters(column)}${last + 1}"
 
 
-def judge(sheet: Sheet, cell: str) -> None:
-    """Colours a cell that says ``fits`` or ``yes``, or else that it does not."""
-    where = cell.partition("!")[2].replace("$", "")
-    good = sheet.book.file.add_format({"font_color": "#1A6B3C", "bg_color": "#E2F0E6"})
-    bad = sheet.book.file.add_format({"font_color": "#A3211B", "bg_color": "#FBE5E3"})
+def _letters(column: int) -> str:
+    """A column's name, from 0.
+
+    >>> _letters(0), _letters(25), _letters(26)
+    ('A', 'Z', 'AA')
+    """
+    high, low = divmod(column, 26)
+    return (_letters(high - 1) if high else "") + chr(ord("A") + low)
+
+
+def judge(sheet: Sheet, cells: str) -> None:
+    """Colours cells that say ``fits`` or ``yes``, or else that it does not."""
+    where = cells.partition("!")[2].replace("$", "")
+    good, bad = sheet.book.looks
     for words, look in ((("fits", "yes"), good), (("does not fit", "no"), bad)):
         for word in words:
             rule = {"type": "cell", "criteria": "==", "value": f'"{word}"', "format": look}

@@ -14,8 +14,8 @@ from kvplan.cli.traffic_source import TrafficFlags, question_of
 from kvplan.reports.render_check import render_check
 from kvplan.scenario.overrides import parse_overrides
 from kvplan.sources.results import read_result
-from kvplan.traffic_planner import plan_traffic
 from kvplan.traffic_plan import LoadOnPools
+from kvplan.traffic_planner import plan_traffic
 from tests.scenario_files import LLAMA, OFFLINE, checked, codes, one, results, write
 
 BUDGET = 20 * 2**30

@@ -13,6 +13,8 @@ import pytest
 
 from kvplan.cli.main import run
 from kvplan.cli.simulate_progress import ProgressLine
+from kvplan.cli.simulate_source import Stream
+from kvplan.cli.traffic_source import TrafficFlags
 from kvplan.planning.simulate.scheduler import Scheduler
 
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
@@ -74,6 +76,33 @@ def test_conversations_a_day_and_a_host(capsys: pytest.CaptureFixture[str]) -> N
     assert found["prefixes"]["hit_tokens"] > 0  # type: ignore[index]
 
 
+def test_tenants_of_conversations_do_not_share(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--lengths", "200/100", "--turns", "2", "--rate", "1/s", "--requests", "30"]
+    alone, many = (
+        simulated(capsys, *words, "--prefix", prefix)["prefixes"]["hit_tokens"]  # type: ignore[index]
+        for prefix in ("2k", "2k,tenants=30")
+    )
+    # With one tenant all but the first conversation find it; of thirty, few meet their own again.
+    assert alone > many + 10 * 2048
+
+
+def test_a_turn_comes_after_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    found = simulated(
+        capsys, "--lengths", "100/100", "--turns", "5", "--think", "0s", "--rate", "1/h",
+        "--requests", "1", "--step-time", "step=1s",
+    )  # fmt: skip
+    assert found["running"]["max"] == 1  # type: ignore[index]
+    assert found["latency"]["whole"]["max"] == pytest.approx(100, abs=1)  # type: ignore[index]
+
+
+def test_a_model_without_a_maximum_takes_what_the_engine_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = ["state-spaces/mamba-2.8b-hf", "--gpu", "H100", "--offline"]
+    assert run(["simulate", *place, "--lengths", "1k/50", "--rate", "5/s", "--requests", "9"]) == 0
+    assert capsys.readouterr().out.startswith("9 requests finished")
+
+
 def test_times_of_steps_can_be_given(capsys: pytest.CaptureFixture[str]) -> None:
     found = simulated(capsys, *DRAWN, "--step-time", "step=10ms")
     assert found["latency"]["between_tokens"]["mean"] == pytest.approx(0.01)  # type: ignore[index]
@@ -114,6 +143,8 @@ def test_files_by_their_ending(
         (["--traffic", "nowhere.csv"], 2),
         (["--traffic", "nowhere.csv", "--rate", "5/s"], 2),
         (["--traffic", "-", "--curve"], 2),
+        ([*DRAWN, "--tier", "host=1GiB@floppy"], 2),
+        (["--lengths", "50% 9/9 + 50% 5/5", "--rate", "1/s", "--turns", "2"], 2),
         ([*DRAWN, "--context", "auto"], 2),
         ([*DRAWN, "--tier", "tape=1GiB@1GB"], 2),
         ([*DRAWN, "--engine", "llama.cpp"], 4),
@@ -199,3 +230,26 @@ def test_a_pool_that_is_given_has_no_range(capsys: pytest.CaptureFixture[str]) -
     assert "the pool has its likely" in str(simulated(capsys, *DRAWN)["assumed"])
     given = simulated(capsys, *DRAWN, "--kv-budget", "20GiB")
     assert "the pool has its likely" not in str(given["assumed"])
+
+
+def test_a_bar_shows_how_much_is_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, trace: Path
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("kvplan.planning.simulate.run._LOOK", 1)
+    monkeypatch.setattr("kvplan.cli.simulate_progress._PAUSE_S", 0.0)
+    for words in ([*DRAWN], ["--traffic", str(trace)]):
+        assert run(["simulate", *PLACE, *words]) == 0
+        err = capsys.readouterr().err
+        assert "[............" in err
+        assert "[###########" in err
+
+
+def test_the_bar_knows_how_many_come(trace: Path) -> None:
+    drawn = Stream(TrafficFlags(lengths="5/5", rate="1/s", turns="3"), 0, requests="20")
+    assert drawn.about() == 60
+    assert Stream(TrafficFlags(trace=str(trace)), 0).about() == 30
+    assert Stream(TrafficFlags(trace=str(trace)), 0, requests="7").about() == 7
+    assert Stream(TrafficFlags(trace="-"), 0).about() is None
+    lasting = Stream(TrafficFlags(lengths="5/5", rate="1/s"), 0, duration="1h")
+    assert lasting.about() is None

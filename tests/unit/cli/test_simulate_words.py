@@ -23,6 +23,11 @@ def test_tiers_come_host_first() -> None:
     assert [(tier.name, tier.bytes_per_s) for tier in tiers] == [("host", 5e10), ("disk", 6e9)]
 
 
+def test_a_tier_can_be_read_over_a_link() -> None:
+    tiers = parse_tiers(["host=1GiB@pcie", "remote=1TB@ib-200", "disk=1TB@400Gb"])
+    assert [tier.bytes_per_s for tier in tiers] == ["pcie", 5e10, "ib-200"]
+
+
 @pytest.mark.parametrize("text", ["", "5", "x=1s", "step=1", "step=1s,step=2s", "prefill=1ms"])
 def test_step_times_that_make_no_sense(text: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -31,7 +36,8 @@ def test_step_times_that_make_no_sense(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "host", "host=1GiB", "tape=1GiB@1GB", "host=1GiB@0GB", "host=x@1GB"]
+    "text",
+    ["", "host", "host=1GiB", "tape=1GiB@1GB", "host=1GiB@0GB", "host=x@1GB", "host=1GiB@50gb"],
 )
 def test_tiers_that_make_no_sense(text: str) -> None:
     with pytest.raises(UsageError):

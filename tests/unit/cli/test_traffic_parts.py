@@ -254,3 +254,26 @@ def test_an_analysis_that_a_simulation_contradicts_is_withdrawn(
     capsys.readouterr()
     run([*BASE, *LENGTHS, "--verify"])
     assert "Holds at least" in capsys.readouterr().out
+
+
+def test_a_vast_rate_is_an_answer_too(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["traffic", "meta-llama/Llama-3.1-8B-Instruct", "--gpu", "H100", "--offline"]
+    words += ["--lengths", "8k/300", "--decode-rate", "30", "--rate", "999999999999M/s"]
+    assert run(words) == 1
+    assert "too little memory 100 % of the time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (["--between-tokens", "1ms"], "A single request already takes longer than 0.001 s"),
+        (["--between-tokens", "30ms", "--first-token", "1ms"], "No number of prefill replicas"),
+    ],
+)
+def test_the_headline_says_what_separate_pools_can_not_keep(
+    capsys: pytest.CaptureFixture[str], limit: list[str], said: str
+) -> None:
+    words = ["traffic", "meta-llama/Llama-3.1-8B-Instruct", "--gpu", "H100", "--offline"]
+    words += ["--lengths", "200/300", "--rate", "5/s", "--kv-link", "ib-400", *limit]
+    assert run(words) == 1
+    assert capsys.readouterr().out.startswith(f"Does not fit. {said}")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kvplan
-from kvplan.engines.llamacpp import history
 from kvplan.engines.launch import Asked
+from kvplan.engines.llamacpp import history
 from kvplan.engines.llamacpp.command_emit import emit
 from kvplan.engines.llamacpp.engine import LlamaCpp
 from kvplan.engines.llamacpp.fit import shrunk_context

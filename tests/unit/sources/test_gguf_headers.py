@@ -352,9 +352,7 @@ def test_parts_that_do_not_belong_together(tmp_path: Path) -> None:
         ({"split.no": 1}, "5 tensors by its first file, and 2 in all"),
     ],
 )
-def test_parts_that_state_something_else(
-    tmp_path: Path, stated: dict[str, Any], said: str
-) -> None:
+def test_parts_that_state_something_else(tmp_path: Path, stated: dict[str, Any], said: str) -> None:
     for part, more in ((1, {"split.no": 0, "split.tensors.count": 5}), (2, stated)):
         path = tmp_path / f"m-{part:05d}-of-00002.gguf"
         path.write_bytes(header({"split.count": 2} | more, {f"t{part}": ("f32", [8])}))
