@@ -30,7 +30,7 @@ class Arriving:
         self._behind: defaultdict[str, deque[Request]] = defaultdict(deque)
         # ... and when its last answer ended; infinity while one is on its way.
         self._ended: dict[str, float] = {}
-        self.next_s = self._soonest()
+        self.next_s: float = self._soonest()
 
     def until(self, now: float) -> Iterator[Request]:
         """Takes who has come by now, in order."""
