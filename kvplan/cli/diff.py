@@ -37,8 +37,9 @@ def diff(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="OLD NEW | FILE...",
-            help="Two JSON files (of size, or of check); with --git scenario files.",
+            metavar="FILE",
+            help="Two JSON files, the old one first (of size, or of check); with --git scenario"
+            " files.",
             show_default=False,
         ),
     ],

@@ -81,7 +81,7 @@ def export(  # noqa: PLR0913 - as many as the command has flags
     decode_rate: traffic_flags.DecodeRate = None,
     prefill_rate: traffic_flags.PrefillRate = None,
     retain: traffic_flags.Retain = None,
-    engine: flags.Engine = "vllm",
+    engine: traffic_flags.OneEngine = "vllm",
     tp: flags.Tp = "1",
     pp: flags.Pp = "1",
     dp: flags.Dp = "1",

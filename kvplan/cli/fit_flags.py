@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -120,8 +120,27 @@ Efficiency = Annotated[
     typer.Option(
         "--efficiency",
         metavar="SHARES",
-        help="What the bounds take of a GPU's peak: bandwidth=0.8,flops=0.5; 1 is no bound beaten.",
+        help="What the bounds take of a GPU's peak: bandwidth=0.8,flops=0.5; 1 is the data sheet.",
         show_default="bandwidth=0.8,flops=0.5",
     ),
 ]
 Top = Annotated[str, typer.Option("--top", metavar="N", help="Plans to show in text and Markdown.")]
+Concurrency = Annotated[
+    str | None,
+    typer.Option(
+        "--concurrency",
+        metavar="N",
+        help="Requests to hold at once.",
+        show_default="1, or what the traffic needs",
+    ),
+]
+ReportFormat = Annotated[
+    Literal["text", "json", "csv", "markdown"] | None,
+    typer.Option(
+        "--format",
+        case_sensitive=False,
+        help="text for people, json for every field, csv for a row a plan, markdown for a pull"
+        " request.",
+        show_default="by the ending of --output, else text",
+    ),
+]

@@ -22,7 +22,7 @@ Model = Annotated[
 SizedModel = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODEL]",
+        metavar="MODEL",
         help="Hub id (org/name, optionally @revision), folder, config.json, bundled id, or -"
         " (a config.json on standard input). Required, unless --from-command names one.",
         autocompletion=complete_model,
@@ -73,6 +73,16 @@ Context = Annotated[
         "--context",
         metavar="TOKENS",
         help="Tokens a request: 32k, 131072, or auto (the longest that fits).",
+        show_default="the model's own maximum",
+    ),
+]
+# Where no search answers auto.
+Length = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="TOKENS",
+        help="Tokens a request: 32k, 131072.",
         show_default="the model's own maximum",
     ),
 ]

@@ -12,7 +12,7 @@ from typing import Any
 from kvplan.cli.request import Request
 from kvplan.engines.vllm import command_read, shell
 from kvplan.engines.vllm.command_read import Command
-from kvplan.errors import InputError, NotModelledError, UsageError
+from kvplan.errors import InputError, NotModelledError, UsageError, shown
 from kvplan.sources import yaml_reader
 
 _WHERE = "--from-command"
@@ -49,7 +49,12 @@ def read(text: str) -> Command:
 
 
 def with_weights(request: Request, command: Command) -> Request:
-    """The request with the format that vLLM would make of a plain checkpoint while loading it."""
+    """The request with the format that vLLM would make of a plain checkpoint while loading it.
+
+    Raises:
+        UsageError: the command's model is a path that this machine does not have.
+    """
+    _check_is_here(request, command)
     made = command.made_while_loading
     if made is None or request.weights != "auto" or request.model is None:
         return request
@@ -60,6 +65,21 @@ def with_weights(request: Request, command: Command) -> Request:
     except NotModelledError:
         return request  # the plan then says so
     return request if spec.quantization else replace(request, weights=made)
+
+
+def _check_is_here(request: Request, command: Command) -> None:
+    """A command from another machine may name a folder there."""
+    from kvplan.sources.references import as_path
+
+    if request.model is None or request.model != command.model:
+        return
+    path = as_path(request.model)
+    if path is not None and not path.exists():
+        raise UsageError(
+            f"The command's model, {shown(request.model)}, is not on this machine.",
+            hint="Name it in front: kvplan size ORG/NAME --from-command ...",
+            location=_WHERE,
+        )
 
 
 def _flags(path: str) -> Mapping[str, Any]:
@@ -120,7 +140,7 @@ def _structured(text: str) -> Command:
             named = image if isinstance(image, str) else None
             if words and _starts_vllm(words, named):
                 command = command_read.read_arguments(
-                    words, _flags, image=named, environment=_environment(container.get("env"))
+                    words, _flags, image=named, environment=_environment(container)
                 )
                 return replace(command, remarks=(*command.remarks, *_replicas(data)))
     raise UsageError(
@@ -158,14 +178,19 @@ def _words(part: Any) -> list[str]:
     return [str(each).lower() if isinstance(each, bool) else str(each) for each in part]
 
 
-def _environment(part: Any) -> dict[str, str]:
-    """Kubernetes' list of names and values; those that come from elsewhere are left out."""
-    entries = part if isinstance(part, list) else []
-    return {
-        str(entry["name"]): str(entry["value"])
-        for entry in entries
-        if isinstance(entry, Mapping) and "name" in entry and "value" in entry
-    }
+def _environment(container: Mapping[str, Any]) -> dict[str, str]:
+    """Kubernetes' names and values, and Compose's; those that come from elsewhere are left out."""
+    env, composed = container.get("env"), container.get("environment")
+    found: dict[str, str] = {}
+    for entry in env if isinstance(env, list) else []:
+        if isinstance(entry, Mapping) and "name" in entry and "value" in entry:
+            found[str(entry["name"])] = str(entry["value"])
+    if isinstance(composed, Mapping):
+        found |= {str(name): str(value) for name, value in composed.items() if value is not None}
+    for entry in composed if isinstance(composed, list) else []:
+        name, equals, value = str(entry).partition("=")
+        found |= {name: value} if equals else {}
+    return found
 
 
 def _starts_vllm(words: list[str], image: str | None) -> bool:

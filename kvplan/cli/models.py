@@ -87,7 +87,7 @@ def show(
 def explain(
     model: flags.Model,
     *,
-    context: flags.Context = None,
+    context: flags.Length = None,
     offline: flags.Offline = False,
 ) -> None:
     """Print what is read of a model, layer by layer.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...", help="Scenario files (YAML); folders are searched.", show_default=False
+        metavar="FILE", help="Scenario files (YAML); folders are searched.", show_default=False
     ),
 ]
 Set = Annotated[

@@ -53,7 +53,7 @@ def simulate(  # noqa: PLR0913 - as many as the command has flags
     pp: flags.Pp = "1",
     dp: flags.Dp = "1",
     dcp: flags.Dcp = "1",
-    context_tokens: flags.Context = None,
+    context_tokens: flags.Length = None,
     weights: flags.Weights = "auto",
     kv_dtype: flags.KvDtype = "auto",
     dtype: flags.Dtype = "auto",

@@ -63,9 +63,9 @@ StepTime = Annotated[
     typer.Option(
         "--step-time",
         metavar="PART=TIME,...",
-        help="How long a step takes, as measured, instead of a roofline: step=8ms,prefill=0.03ms,"
-        "decode=0.05ms,context=0.000001ms (each token of a prompt, each request that generates,"
-        " each token these attend to).",
+        help="How long a step takes, as measured, instead of a roofline: step=8ms,prefill=30us."
+        " PART is step, prefill (each token of a prompt), decode (each request that generates) or"
+        " context (each token these attend to).",
         show_default=False,
     ),
 ]

@@ -6,15 +6,26 @@ from typing import Annotated, Literal
 
 import typer
 
-from kvplan.cli.complete import complete_model
+from kvplan.cli.complete import complete_gpu, complete_model
 
 Model = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODEL]",
+        metavar="MODEL",
         help="Hub id (org/name, optionally @revision), folder, config.json or bundled id. Required,"
         " unless --vary model=... or --from-command names it.",
         autocompletion=complete_model,
+        show_default=False,
+    ),
+]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        metavar="GPU",
+        help="Name of a GPU, auto (this machine's), or custom:48GiB. Required, unless --vary"
+        " gpu=... names it.",
+        autocompletion=complete_gpu,
         show_default=False,
     ),
 ]

@@ -22,8 +22,8 @@ TraceColumns = Annotated[
     typer.Option(
         "--trace-columns",
         metavar="FIELD=COLUMN,...",
-        help="Columns of the trace, where their names don't say it: arrival=ts:ms,prompt=n_in,"
-        "output=n_out,blocks=...,session=...,turn=....",
+        help="Columns of the trace, where their names don't say it: arrival=ts:ms,prompt=n_in."
+        " FIELD is arrival, prompt, output, blocks, session or turn.",
         show_default=False,
     ),
 ]

@@ -167,7 +167,8 @@ def _lines(words: Iterable[str]) -> list[str]:
     """The command, each flag on a line with its values."""
     lines: list[list[str]] = []
     for word in words:
-        if word.startswith("-") or not lines:
+        of_python = lines == [["python3"]]  # whose `-m module` is the program
+        if not lines or (word.startswith("-") and not of_python):
             lines.append([])
         lines[-1].append(word)
     return [shlex.join(line) for line in lines]

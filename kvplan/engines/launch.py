@@ -13,7 +13,6 @@ from kvplan.plan import Plan
 
 _STANDARD_INPUT = ("-", "/dev/stdin")
 _GGUF = ".gguf"
-_GGUF_WEIGHTS = "gguf:"
 TOO_LONG = "context_above_model_maximum"
 
 
@@ -131,7 +130,7 @@ def gguf_name(model: str, weights: str = "auto") -> str:
     """
     if model.lower().endswith(_GGUF):
         return model
-    stored = weights[len(_GGUF_WEIGHTS) :] if weights.lower().startswith(_GGUF_WEIGHTS) else ""
+    stored = "" if weights == "auto" else weights.rpartition(":")[2]
     path = PurePath(model.partition("@")[0])
     name = path.parent.name if path.name == "config.json" else path.name
     return f"{name}-{stored}{_GGUF}" if stored else f"{name}{_GGUF}"

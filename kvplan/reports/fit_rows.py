@@ -50,9 +50,11 @@ def headline(found: FitResult) -> str:
     first = "Cheapest" if best.per_hour is not None else "Fewest GPUs"
     if _costs(best) == _costs(recommended):
         said = _with_what(recommended, found)
-        return f"{first}: {_paid(recommended, found)}{f', {said}' if said else ''}."
+        said = f", {said}" if said else ""
+        return f"{first}: {_paid(recommended, found)}{said}{_unpriced(recommended)}."
+    said = _with_what(recommended, found) or "plain"
     return (
-        f"Recommended: {_paid(recommended, found)}, {_with_what(recommended, found) or 'plain'}. "
+        f"Recommended: {_paid(recommended, found)}, {said}{_unpriced(recommended)}. "
         f"{first}: {_in_words(best)}, {_with_what(best, found)}."
     )
 
@@ -65,9 +67,13 @@ def _paid(plan: FitPlan, found: FitResult) -> str:
     """The hardware, that it holds the load, and for how much."""
     said = f"{hardware(plan)} {_hold(plan)} {load(found)}"
     if plan.per_hour is None:
-        return f"{said}; no price is known"
+        return said
     month = format_count(plan.per_hour * found.hours_per_month)
     return f"{said} for {money(plan)} an hour ({month} a month)"
+
+
+def _unpriced(plan: FitPlan) -> str:
+    return "; no price is known" if plan.per_hour is None else ""
 
 
 def _in_words(plan: FitPlan) -> str:
@@ -238,9 +244,10 @@ def in_short(plan: FitPlan) -> str:
     price = "" if row.price == NOTHING else f", {row.price} an hour"
     paid = f" on {row.bought}" if row.bought else ""
     crawls = " (crawls)" if plan.crawls else ""
+    token = "speed not known" if row.token == NOTHING else f"{row.token} a token{crawls}"
     return (
         f"{row.hardware}{paid} ({row.run}; {row.formats}): holds {row.holds}{price}, "
-        f"{row.token} a token{crawls}, plan {row.rank}"
+        f"{token}, plan {row.rank}"
     )
 
 

@@ -19,6 +19,7 @@ from kvplan.reports.text_console import INDENT, items, lay_out, spaced, table
 # From here on every figure has a column of its own.
 _WIDE = 110
 _MOST_GPUS = 8
+_CONTINUED = " \\"
 
 
 def fit_text(found: FitResult, *, width: int, color: bool, ascii_only: bool, top: int) -> str:
@@ -42,11 +43,22 @@ def _parts(found: FitResult, *, width: int, ascii_only: bool, top: int) -> Itera
         yield from (_reason(sentence, parts) for sentence, parts in lost)
     for title, words in fit_rows.commands(found):
         yield spaced(Text(title, style="bold"))
-        yield Padding(
-            Text(clean(shlex.join(words)), style="cyan", overflow="fold"), (0, 0, 0, INDENT)
-        )
+        for line in _shell_lines(words, width - INDENT):
+            yield Padding(Text(line, style="cyan", overflow="fold"), (0, 0, 0, INDENT))
     said = (*fit_rows.prices_said(plans), *found.assumed)
     yield spaced(items("To know", (Text(clean(text)) for text in said)))
+
+
+def _shell_lines(words: Sequence[str], width: int) -> Iterator[str]:
+    """The command for a shell, continued with backslashes so that it can be copied."""
+    line = ""
+    for word in map(shlex.quote, map(clean, words)):
+        if line.strip() and len(f"{line} {word}{_CONTINUED}") > width:
+            yield f"{line}{_CONTINUED}"
+            line = f"{' ' * INDENT}{word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
 
 
 def _beside(found: FitResult, plans: Sequence[FitPlan]) -> Iterator[RenderableType]:

@@ -71,7 +71,7 @@ def _parts(
 
 
 def _curves(drawn: Curves, *, width: int, ascii_only: bool) -> Iterator[RenderableType]:
-    first, last = (value(drawn.name, drawn.xs[place]) for place in (0, -1))
+    first, last = (_number(drawn.name, drawn.xs[place]) for place in (0, -1))
     title = f"Requests held, {drawn.name} {first} to {last} (bars are logarithms)"
     yield spaced(Text(clean(title), style="bold"))
     shown = drawn.series[:_MOST_CURVES]
@@ -92,3 +92,7 @@ def _curves(drawn: Curves, *, width: int, ascii_only: bool) -> Iterator[Renderab
     ):
         if count:
             yield Text(f"{' ' * INDENT}{count:,} {words}")
+
+
+def _number(name: str, x: float) -> str:
+    return value(name, int(x) if x == int(x) else x)

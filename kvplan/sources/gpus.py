@@ -24,6 +24,8 @@ _HOST = "cpu:"
 _AUTO = "auto"
 _MOST_GPUS = 128
 _LIST = "`kvplan gpus list` shows all."
+# Offered where a name is like none.
+_COMMON = "H100-SXM-80GB, H200-SXM-141GB, A100-SXM-80GB, L40S-48GB, RTX-4090-24GB"
 # Names say little beyond this; longer input is a mistake.
 _LONGEST_NAME = 100
 _MOST_LISTED = 12
@@ -197,10 +199,8 @@ def _only(name: str, found: list[GpuSpec]) -> GpuSpec:
 
 def _unknown(name: str) -> UnknownNameError:
     shown = name if len(name) <= _LONGEST_NAME else name[:40] + "…"
-    close = nearest(shown, (path.stem for path in _paths()))
-    return UnknownNameError(
-        f"No GPU is called {shown!r}.", hint=f"{close} {_LIST}" if close else _LIST
-    )
+    close = nearest(shown, (path.stem for path in _paths())) or f"There are {_COMMON} and others:"
+    return UnknownNameError(f"No GPU is called {shown!r}.", hint=f"{close} {_LIST}")
 
 
 def _custom(size: str) -> GpuSpec:

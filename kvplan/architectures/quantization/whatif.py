@@ -66,8 +66,8 @@ def quantize(spec: ModelSpec, name: str) -> ModelSpec:
             ``int8`` or ``w8a8``, ``awq``, ``gptq`` or ``w4a16`` (four bits, groups of 128),
             ``nf4`` or ``bnb-4bit`` (with double quantization), ``bnb-8bit``, ``mxfp4`` (the
             routed experts, where there are some, as in gpt-oss), ``nvfp4``, ``bf16``, ``fp16``,
-            ``fp32``, ``gguf:Q4_K_M`` and the other file types of llama.cpp; ``auto`` leaves the
-            model as it is.
+            ``fp32``, ``gguf:Q4_K_M`` (or just ``Q4_K_M``) and the other file types of llama.cpp;
+            ``auto`` leaves the model as it is.
 
     Raises:
         UnknownNameError: no such format.
@@ -78,7 +78,7 @@ def quantize(spec: ModelSpec, name: str) -> ModelSpec:
     wanted = _ALIASES.get(wanted, wanted)
     if wanted == "auto":
         return spec
-    file_type = find_file_type(name[len(PREFIX) :]) if wanted.startswith(PREFIX) else None
+    file_type = _file_type(name)
     if file_type is None and wanted not in WEIGHT_FORMATS:
         raise _unknown(name)
     if spec.quantization is not None:
@@ -94,6 +94,14 @@ def quantize(spec: ModelSpec, name: str) -> ModelSpec:
         return _plain(spec, PLAIN[_PLAIN[wanted]])
     weights = with_format(spec.weights, _SCHEMES[wanted], _chosen(wanted, spec))
     return spec.model_copy(update={"weights": weights, "quantization": wanted})
+
+
+def _file_type(name: str) -> str | None:
+    """The file type of a GGUF file, with or without ``gguf:`` before it; None: another format."""
+    if name.lower().startswith(PREFIX):
+        return find_file_type(name[len(PREFIX) :])
+    bare = name.lower() not in WEIGHT_FORMATS and name.upper() in FILE_TYPES
+    return find_file_type(name) if bare else None
 
 
 def _unknown(name: str) -> UnknownNameError:

@@ -90,8 +90,18 @@ class TransformersDeployment:
 
     def most(self, stage: int, context: int, end: End = "likely") -> int:
         """The largest batch that a stage holds."""
-        room = self.room(stage, end)
-        return _largest(lambda batch: self.need(stage, batch, context, end) <= room, MOST_SEQUENCES)
+        asked = (stage, context, end)
+        if asked not in self._found:
+            room = self.room(stage, end)
+            self._found[asked] = _largest(
+                lambda batch: self.need(stage, batch, context, end) <= room, MOST_SEQUENCES
+            )
+        return self._found[asked]
+
+    @cached_property
+    def _found(self) -> dict[tuple[int, int, End], int]:
+        """What `most` found: the figures of one length ask for it several times."""
+        return {}
 
     def fullest(self, context: int) -> int:
         """The stage that runs out first."""
@@ -131,6 +141,10 @@ class TransformersDeployment:
 
     def longest_context(self) -> int:
         """The longest prompt that a batch can have, at most the model's own maximum."""
+        return self._longest
+
+    @cached_property
+    def _longest(self) -> int:
         batch = self.frame.options.batch_size or 1
         return _largest(lambda context: self._fits(batch, context), self.limit)
 

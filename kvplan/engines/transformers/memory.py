@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from kvplan.engines import runtime
 from kvplan.engines.runtime import Range
@@ -29,7 +30,7 @@ ACTIVATION_SOURCE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stage:
     """The layers of one device and what they weigh.
 
@@ -43,7 +44,7 @@ class Stage:
     first: bool
     last: bool
 
-    @property
+    @cached_property
     def weight_bytes(self) -> int:
         """All weights of the device."""
         return sum(draft.value() for draft in self.weights)

@@ -174,13 +174,15 @@ def _combined(read: dict[str, Any]) -> Options:
     if cache in _IMPLIED:
         read = {**read, "cache": QUANTIZED, "quant_backend": _IMPLIED[cache]}
     grouped = [name for name in _GROUPED if name in read]
-    backend = read.pop("quant_backend", None)
+    backend, given = read.pop("quant_backend", None), tuple(read)
     if cache is None and (grouped or backend):
         read["cache"] = QUANTIZED
+    elif cache is None and "max_cache_len" in read:
+        read["cache"] = STATIC
     if backend == "fp8" and grouped:
         raise UsageError(
             f"The fp8 backend quantizes whole tensors and has no {grouped[0]}.",
             hint="Leave it out, or use -o quant_backend=quanto.",
         )
-    given = tuple(read) + (("quant_backend",) if backend else ())
+    given += ("quant_backend",) if backend else ()
     return Options(**read, backend=backend or "quanto", given=given)

@@ -151,11 +151,30 @@ def _sizes_of_graphs(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"cudagraph_capture_sizes": sizes} if sizes else {}
 
 
-def _backend(given: Mapping[str, Any]) -> dict[str, Any]:
+def _attention(given: Mapping[str, Any]) -> Mapping[str, Any]:
     config = given.get("attention-config")
     found = _mapping("attention-config", config) if config is not None else None
-    backend = found.get("backend") if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _backend(given: Mapping[str, Any]) -> dict[str, Any]:
+    backend = _attention(given).get("backend")
     return {"attention_backend": backend} if backend is not None else {}
+
+
+# What the keys of a sparse indexer are stored in, by its older name and by that of 0.33.
+_INDEXER = ("use_fp4_indexer_cache", "indexer_kv_dtype")
+
+
+def attention_noted(given: Mapping[str, Any]) -> list[str]:
+    """Keys of attention_config that change the cache in a way that is not planned."""
+    found = _attention(given)
+    by_default = (None, False, "auto", "false", "False")
+    return [
+        f"--attention-config.{name} is not planned: the indexer's keys are planned as by default."
+        for name in _INDEXER
+        if found.get(name) not in by_default
+    ]
 
 
 def read_flags(given: Mapping[str, Any]) -> dict[str, Any]:

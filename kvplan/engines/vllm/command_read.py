@@ -134,6 +134,7 @@ def _noted(found: Flags) -> list[str]:
         for name, why in flags.NOTED.items()
         if found.values.get(name, False) not in _AS_BY_DEFAULT.get(name, (False, "", None))
     ]
+    said += command_options.attention_noted(found.values)
     # Not quoted: it may be the value of a flag that kvplan does not know, and a secret.
     extra = len(found.positional) - ("model" not in found.values)
     return said + [f"{extra} of its words belong to no flag and are left out."] * (extra > 0)

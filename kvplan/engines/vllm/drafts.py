@@ -39,6 +39,11 @@ def requested(options: Mapping[str, Any]) -> DraftRequest | None:
         )
     if _is_own(config):
         return DraftRequest(model=None)
+    if config.model is None and config.method == "dspark":  # vLLM takes the model's own checkpoint
+        raise NotModelledError(
+            "kvplan does not model dspark drafts that lie in the model's own checkpoint.",
+            hint='Name a draft that stands alone: "model": "ORG/NAME".',
+        )
     if config.model is None:
         raise UsageError(
             "speculative_config names no model to draft with.",

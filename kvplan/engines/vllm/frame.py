@@ -54,6 +54,7 @@ def frame_of(setup: Setup) -> Frame:
     rules = history.rules_for(version, use_v1=read_options(setup.options).get("use_v1"))
     device, sm = device_memory(setup.gpu), compute_capability(setup)
     dtype = compute_dtype(setup.model, setup.dtype, sm)
+    kv_dtypes.check_release(setup.kv_dtype, version)
     kv_dtype, kv = kv_dtypes.resolve(setup.kv_dtype, dtype, setup.model.kv_scheme)
     return Frame(
         setup=setup,

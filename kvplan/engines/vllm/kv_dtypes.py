@@ -5,6 +5,7 @@ Cell layouts: vllm/v1/kv_cache_interface.py and the attention backends of 0.33.0
 
 from __future__ import annotations
 
+from kvplan.engines.base import Version, parse_version
 from kvplan.errors import EngineRefusesError, NotModelledError, UnknownNameError, nearest, shown
 from kvplan.models.formats import DTYPE_BYTES, FP8_KV, Dtype, KvFormat, plain_kv
 
@@ -60,6 +61,36 @@ _PLAIN = tuple(DTYPE_BYTES)
 # ROCm's and experimental types, whose cells no reference case covers.
 _LATER = ("ultraquant_4bit", "octave_k3v4", "octave_k3v3", "octave_k3v3_compact")
 KNOWN = ("auto", *_PLAIN, *FP8_NAMES, *PER_TOKEN_HEAD, *NVFP4_NAMES, *TURBOQUANT, *SPARSE_CELLS)
+# The release that first takes a type; the others are older than any modelled. Source: the choices
+# of --kv-cache-dtype (vllm/config.py, later vllm/config/cache.py: CacheDType) of one wheel of every
+# minor release from 0.6 to 0.33 but 0.15.
+_SINCE: dict[str, Version] = {
+    "bfloat16": (0, 11),
+    "fp8_ds_mla": (0, 11, 1),
+    "float16": (0, 18),
+    "int8_per_token_head": (0, 20),
+    "fp8_per_token_head": (0, 20),
+    "nvfp4": (0, 20),
+    **dict.fromkeys(TURBOQUANT, (0, 20)),
+    "int4_per_token_head": (0, 25),
+    "nvfp4_4over6": (0, 28),
+    "nvfp4_ds_mla": (0, 30),
+}
+
+
+def check_release(kv_dtype: str, version: str) -> None:
+    """Refuses a type that the release does not take yet.
+
+    Raises:
+        EngineRefusesError: a later release brought it.
+    """
+    since = _SINCE.get(kv_dtype, ())
+    if parse_version(version) < since:
+        first = ".".join(map(str, since))
+        raise EngineRefusesError(
+            f"vLLM {version} has no {kv_dtype} cache; {first} brought it.",
+            hint=f"Leave --kv-dtype at auto, or plan for vllm=={first} or later.",
+        )
 
 
 def resolve(kv_dtype: str, dtype: Dtype, checkpoint_scheme: str | None) -> tuple[str, KvFormat]:

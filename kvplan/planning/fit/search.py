@@ -249,7 +249,7 @@ def _slow(speed: SpeedBounds | None, shape: Shape, limits: Limits) -> str:
     if limits.tpot_s is None and limits.ttft_s is None:
         return ""
     if speed is None:
-        return f"How fast {shape.gpu.id} is is not known, so no limit on time can be checked."
+        return f"The speed of {shape.gpu.id} is not known, so no limit on time can be checked."
     if limits.tpot_s is not None and speed.tpot_s > limits.tpot_s:
         return f"A token takes at least {1000 * speed.tpot_s:,.0f} ms."
     if limits.ttft_s is not None and speed.ttft_s > limits.ttft_s:
@@ -263,7 +263,7 @@ def _over(bought: Bought | None, budget: float | None) -> str | None:
     if bought is None or bought.per_hour is None:
         return "It has no price, so the budget can't be checked: name --instances or --prices."
     if bought.per_hour > budget:
-        return f"It costs {bought.per_hour:,.2f} an hour."
+        return f"It costs {bought.per_hour:,.2f} {bought.currency} an hour."
     return None
 
 

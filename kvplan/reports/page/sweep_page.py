@@ -21,9 +21,9 @@ def sweep_page(sweep: Sweep) -> str:
     Raises:
         UsageError: Jinja2 is not installed.
     """
-    from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja2, an extra
-
     template = environment().get_template("sweep.html.j2")
+    from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja2, which is an extra
+
     found = lines(sweep)
     rows = [cells(sweep, line) for line in islice(found, MOST_ROWS)]
     words, numbers = titles(sweep)

@@ -203,3 +203,12 @@ def test_a_quantized_checkpoint_is_not_converted(read: Read) -> None:
     spec = read({**LLAMA, "quantization_config": {"quant_method": "fp8"}})
     with pytest.raises(UsageError):
         quantize(spec, "gguf:Q8_0")
+
+
+@pytest.mark.parametrize("name", ["Q4_K_M", "q4_k_m", "GGUF:q4_k_m"])
+def test_a_file_type_by_its_bare_name(read: Read, name: str) -> None:
+    assert quantize(read(LLAMA), name) == quantize(read(LLAMA), "gguf:Q4_K_M")
+
+
+def test_plain_formats_keep_their_names(read: Read) -> None:
+    assert quantize(read(LLAMA), "bf16").quantization is None

@@ -79,7 +79,7 @@ def test_the_command_it_prints_gives_the_plan_it_promises(
     found = json.loads(out)
     assert found["schema"] == "kvplan.fit/1"
     _, text, _ = printed(capsys, FEW)
-    command = " ".join(text.split("The whole plan of the first\n")[1].split("\n\n")[0].split())
+    command = text.split("The whole plan of the first\n")[1].split("\n\n")[0]
     code, out, _ = printed(capsys, [*shlex.split(command)[1:], "--offline", "--format", "json"])
     assert code == 0
     assert json.loads(out)["capacity"]["requests"] == found["plans"][0]["held"]

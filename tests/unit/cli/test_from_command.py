@@ -135,6 +135,42 @@ def test_a_container_has_an_environment() -> None:
     assert command.options == {"use_v1": False}
 
 
+@pytest.mark.parametrize("written", ["[VLLM_USE_V1=0, HF_TOKEN]", "{VLLM_USE_V1: 0, X: null}"])
+def test_a_service_of_compose_has_an_environment(written: str) -> None:
+    command = from_command.read(
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.8.5\n    command: --model a/b\n"
+        f"    environment: {written}\n"
+    )
+    assert (command.model, command.version, command.options) == ("a/b", "0.8.5", {"use_v1": False})
+
+
+@pytest.mark.parametrize(
+    ("flag", "named"),
+    [
+        ("--attention_config.use_fp4_indexer_cache=True", "use_fp4_indexer_cache"),
+        ('--attention-config \'{"indexer_kv_dtype": "mxfp4"}\'', "indexer_kv_dtype"),
+        ("--attention_config.use_fp4_indexer_cache=False", None),
+        ("--attention-config.indexer_kv_dtype auto", None),
+    ],
+)
+def test_a_type_of_the_indexers_cache_is_said(flag: str, named: str | None) -> None:
+    said = from_command.read(f"vllm serve a/b {flag}").remarks
+    assert [one.partition(" is not planned")[0] for one in said] == (
+        [] if named is None else [f"--attention-config.{named}"]
+    )
+
+
+def test_a_model_of_another_machine_is_to_be_named(tmp_path: Path) -> None:
+    away = f"{tmp_path}/gone/model"
+    request = Request(model=away, gpu="L4", engine="vllm")
+    with pytest.raises(UsageError, match="is not on this machine") as raised:
+        from_command.with_weights(request, from_command.read(f"vllm serve {away}"))
+    assert raised.value.hint is not None
+    assert "kvplan size ORG/NAME" in raised.value.hint
+    named = Request(model="a/b", gpu="L4", engine="vllm")
+    assert from_command.with_weights(named, from_command.read(f"vllm serve {away}")) is named
+
+
 def test_a_config_file_is_read(tmp_path: Path) -> None:
     target = tmp_path / "flags.yaml"
     target.write_text("model: a/b\ntensor-parallel-size: 2\nenforce-eager: true\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvplan.engines.vllm.kv_dtypes import KNOWN, SPARSE_CELLS, resolve
+from kvplan.engines.vllm.kv_dtypes import KNOWN, SPARSE_CELLS, check_release, resolve
 from kvplan.errors import EngineRefusesError, NotModelledError, UnknownNameError
 from kvplan.models.formats import Dtype
 
@@ -123,3 +123,29 @@ def test_an_unknown_type_is_answered_with_the_nearest(asked: str, hint: str) -> 
 def test_all_names_are_offered() -> None:
     assert {asked for asked, *_ in CELLS} < set(KNOWN)
     assert len(KNOWN) == len(set(KNOWN)) == 18
+
+
+@pytest.mark.parametrize(
+    ("kv_dtype", "last_without", "first_with"),
+    [
+        ("bfloat16", "0.10.2", "0.11.0"),
+        ("fp8_ds_mla", "0.11.0", "0.11.2"),
+        ("float16", "0.17.0", "0.18.0"),
+        ("turboquant_k8v4", "0.19.0", "0.20.0"),
+        ("nvfp4", "0.19.1", "0.20"),
+        ("int4_per_token_head", "0.24.0", "0.25.0"),
+        ("nvfp4_4over6", "0.27.1", "0.28.0"),
+        ("nvfp4_ds_mla", "0.29.0", "0.33.0"),
+    ],
+)
+def test_a_release_refuses_a_type_that_came_later(
+    kv_dtype: str, last_without: str, first_with: str
+) -> None:
+    check_release(kv_dtype, first_with)
+    with pytest.raises(EngineRefusesError, match=rf"vLLM {last_without} has no {kv_dtype} cache"):
+        check_release(kv_dtype, last_without)
+
+
+@pytest.mark.parametrize("kv_dtype", ["auto", "fp8", "fp8_e4m3", "fp8_e5m2"])
+def test_types_that_every_release_takes(kv_dtype: str) -> None:
+    check_release(kv_dtype, "0.6.0")

@@ -242,7 +242,12 @@ def test_refused(
             UsageError,
             "Did you mean DynamicCache, StaticCache, HybridCache?",
         ),
-        ({"max_cache_len": 64}, UsageError, "Add -o cache=StaticCache, or leave it out."),
+        (
+            {"max_cache_len": 64, "cache": "DynamicCache"},
+            UsageError,
+            "Add -o cache=StaticCache, or leave it out.",
+        ),
+        ({"max_cache_len": 64, "nbits": 4}, UsageError, None),
         ({"encoder_len": 64}, UsageError, "Leave it out."),
         ({"dtype": "float16"}, UsageError, "Use --dtype."),
         ({"nbits": 4, "quant_backend": "fp8"}, UsageError, None),
@@ -264,6 +269,15 @@ def test_names_of_older_releases_and_of_generate() -> None:
     packed = planned(LLAMA, options={"cache": "HQQQuantizedCache", "nbits": 8})
     assert packed.engine.options["quant_backend"] == "hqq"
     assert planned(LLAMA, options={"nbits": 2}).engine.options["cache"] == "QuantizedCache"
+
+
+def test_a_length_alone_means_the_cache_that_has_one() -> None:
+    alone = planned(LLAMA, options={"max_cache_len": 5000})
+    named = planned(LLAMA, options={"max_cache_len": 5000, "cache": "StaticCache"})
+    assert alone.engine.options["cache"] == "StaticCache"
+    assert "cache" in alone.engine.assumed
+    assert "cache" not in named.engine.assumed
+    assert alone.kv == named.kv
 
 
 def test_a_packer_that_would_reject_the_batch_is_a_refusal() -> None:

@@ -61,6 +61,14 @@ def test_a_draft_needs_a_name(config: dict[str, Any]) -> None:
     assert raised.value.hint == ('Add "model": "ORG/NAME", or use "method": "mtp" or "ngram".')
 
 
+def test_a_draft_in_the_models_own_checkpoint() -> None:
+    # vLLM 0.33.0, vllm/config/speculative.py: dspark without a model takes the target's.
+    config = {"method": "dspark", "num_speculative_tokens": 7}
+    with pytest.raises(NotModelledError, match="the model's own checkpoint") as raised:
+        requested({"speculative_config": config})
+    assert raised.value.hint == 'Name a draft that stands alone: "model": "ORG/NAME".'
+
+
 def test_unknown_options_are_errors_here_too() -> None:
     with pytest.raises(UnknownNameError):
         requested({"speculative_confg": {"method": "mtp"}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -14,6 +15,7 @@ import pytest
 import kvplan
 from kvplan.errors import UsageError
 from kvplan.reports.clean import inert_cell
+from kvplan.reports.page.sweep_page import sweep_page
 from kvplan.reports.sweep_csv import sweep_csv
 from kvplan.reports.sweep_json import sweep_json, sweep_jsonl
 from kvplan.reports.sweep_markdown import sweep_markdown
@@ -99,6 +101,21 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(UsageError) as caught:
             make()
         assert extra in (caught.value.hint or "")
+
+
+def test_a_page_without_jinja_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = sweep()
+    for module in ("jinja2", "markupsafe"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match="Pages need Jinja2") as caught:
+        sweep_page(found)
+    assert caught.value.hint == "pip install 'kvplan-sizer[html]'"
+
+
+def test_whole_numbers_have_no_fraction() -> None:
+    found = kvplan.sweep(MODEL, "L4", vary={"tp": [1, 2, 4]}, context=4096, offline=True)
+    text = sweep_text(found, width=120, color=False, ascii_only=False)
+    assert "Requests held, tp 1 to 4 (" in text
 
 
 def test_text_says_what_holds_and_why_not() -> None:

@@ -338,3 +338,10 @@ def test_several_devices_of_one_machine() -> None:
         find_gpus("L4+")
     with pytest.raises(UsageError, match="200 devices"):
         find_gpus("+".join(["L4"] * 200))
+
+
+def test_a_name_like_none_offers_common_devices() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        find_gpu("foo")
+    offered = (caught.value.hint or "").removeprefix("There are ").partition(" and others")[0]
+    assert all(find_gpu(name).id == name for name in offered.split(", "))
