@@ -6,7 +6,7 @@
   over lengths or a simulation does. Goal: above 5,000 a second.
 - prepare + figures: a new configuration each time. What a search over GPUs and parallelism does.
 - plan: everything, without advice.
-- plan with advice: everything. Goal: under 20 ms.
+- plan with advice: everything; `advice.py` has the other engines. Goal: under 20 ms.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,32 +11,14 @@ from kvplan.engines.llamacpp import compute
 from kvplan.engines.llamacpp.caches import LayerStore
 from kvplan.engines.llamacpp.context import Context
 from kvplan.engines.llamacpp.devices import Device, Machine
+from kvplan.engines.llamacpp.layout import Body, Home, Layout
 from kvplan.engines.llamacpp.placement import HOST, Placement
 from kvplan.engines.llamacpp.settings import Settings
-from kvplan.engines.llamacpp.weights import LoadedWeights, Part
+from kvplan.engines.llamacpp.weights import Part
 from kvplan.formula import compile_formula
-from kvplan.models.spec import ModelSpec
 
 End = Literal["likely", "low", "high"]
 """Of the room for caches: what is likely, or the ends of its range."""
-
-
-@dataclass(frozen=True)
-class Body:
-    """A model as it is loaded: what it keeps, and its tensors.
-
-    Attributes:
-        file_layers: Layers of the file, modules for multi-token prediction included.
-    """
-
-    spec: ModelSpec
-    stores: tuple[LayerStore, ...]
-    weights: LoadedWeights
-    file_layers: int
-
-    def cells(self, context: Context, *, swa_full: bool) -> int:
-        """Cells that a token may attend to, over all sizes of window."""
-        return sum({store.cells(context, swa_full=swa_full) for store in self.stores})
 
 
 @dataclass(frozen=True)
@@ -45,13 +26,23 @@ class Share:
     """What one model has on one device.
 
     Attributes:
-        compute: Inputs of `compute.FORMULA`; None: nothing is computed there.
+        home: What lies there.
+        inputs: Those of the ``formula`` of compute buffers; None: nothing is computed there.
     """
 
-    weights: Mapping[Part, int]
-    stores: tuple[LayerStore, ...]
+    home: Home
     inputs: Mapping[str, int | float] | None
     formula: str = compute.FORMULA
+
+    @property
+    def weights(self) -> Mapping[Part, int]:
+        """Bytes of tensors."""
+        return self.home.weights
+
+    @property
+    def stores(self) -> tuple[LayerStore, ...]:
+        """What its layers keep."""
+        return self.home.stores
 
 
 @dataclass(frozen=True)
@@ -83,15 +74,13 @@ class Load:
     @cached_property
     def weight_bytes(self) -> int:
         """Bytes of tensors."""
-        return sum(sum(share.weights.values()) for share in self.shares)
+        return sum(share.home.weight_bytes for share in self.shares)
 
     @cached_property
     def cache_bytes(self) -> int:
         """Bytes of keys, values and states."""
         return sum(
-            store.bytes(self.context, swa_full=self.swa_full)
-            for share in self.shares
-            for store in share.stores
+            share.home.stored.bytes(self.context, swa_full=self.swa_full) for share in self.shares
         )
 
     @cached_property
@@ -189,90 +178,69 @@ def allocate(
     machine: Machine,
     settings: Settings,
     context: Context,
-    placement: Placement,
-    experts_on_host: frozenset[int],
+    layout: Layout,
     n_outputs: int,
     budget: tuple[int, ...] | None = None,
 ) -> Allocation:
     """Lays out one start."""
-    on = body.weights.on_devices(placement, experts_on_host)
-    gpus = bool(machine.gpus)
-    partial = gpus and (bool(experts_on_host) or placement.on_gpus <= body.file_layers)
+    gpus = len(machine.gpus)
+    partial = gpus > 0 and (
+        bool(layout.experts_on_host) or layout.placement.on_gpus <= body.file_layers
+    )
+    batch = _Batch(body, context, settings, layout.in_turns, n_outputs)
+    drafted = draft and _Batch(
+        draft, context, settings, in_turns=False, n_outputs=context.sequences
+    )
     loads: list[Load] = []
     for index, device in enumerate(machine.devices):
         number = HOST if device is machine.host else index
-        low, high = compute.spread(device.backend, partial=partial, beside_gpus=gpus)
+        low, high = compute.spread(device.backend, partial=partial, beside_gpus=gpus > 0)
+        drafting = layout.drafts.get(number)
         loads.append(
             Load(
                 device=device,
                 context=context,
                 swa_full=settings.swa_full,
-                layers=placement.layers.count(number),
-                model=_share(body, on, number, placement, settings, context, n_outputs),
-                draft=_drafting(draft, number, machine, settings, context),
+                layers=layout.homes[number].layers,
+                model=batch.share(layout.homes[number], hands_on=number == HOST),
+                draft=drafted.share(drafting, hands_on=False) if drafted and drafting else None,
                 low=low,
                 high=high,
-                budget=_given(budget, number, len(machine.gpus)),
+                budget=_given(budget, number, gpus),
             )
         )
-    return Allocation(context, placement, experts_on_host, tuple(loads))
+    return Allocation(context, layout.placement, layout.experts_on_host, tuple(loads))
 
 
-def _share(  # noqa: PLR0917 - what one device has of one model
-    body: Body,
-    on: Mapping[int, Counter[Part]],
-    number: int,
-    placement: Placement,
-    settings: Settings,
-    context: Context,
-    n_outputs: int,
-) -> Share:
-    stores = tuple(
-        store
-        for store in body.stores
-        if number == (HOST if settings.no_kv_offload else placement.layers[store.layer])
-    )
-    host_alone = HOST in placement.layers or placement.on_gpus == 0
-    layers_here = host_alone if number == HOST else number in (*placement.layers, placement.output)
-    inputs = compute.compute_inputs(
-        body.spec,
-        context,
-        cells=body.cells(context, swa_full=settings.swa_full),
-        n_outputs=n_outputs if placement.output == number else 0,
-        flash_attn=settings.flash_attn,
-        in_turns=_in_turns(placement, settings),
-    )
-    if number == HOST and not layers_here:
-        return Share(on.get(number, {}), stores, inputs, compute.HANDED_ON)
-    return Share(on.get(number, {}), stores, inputs if layers_here else None)
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A batch of one model; of ``n_outputs`` tokens there is room for logits."""
 
+    body: Body
+    context: Context
+    settings: Settings
+    in_turns: bool
+    n_outputs: int
 
-def _in_turns(placement: Placement, settings: Settings) -> bool:
-    """Whether all layers and their caches lie on several GPUs."""
-    devices = {*placement.layers, placement.output}
-    return HOST not in devices and len(devices) > 1 and not settings.no_kv_offload
+    def share(self, home: Home, *, hands_on: bool) -> Share:
+        """What one device has of the model.
 
-
-def _drafting(
-    draft: Body | None, number: int, machine: Machine, settings: Settings, context: Context
-) -> Share | None:
-    """A draft lies on the last GPU whole, or on the host where there is none."""
-    if draft is None or number != (len(machine.gpus) - 1 if machine.gpus else HOST):
-        return None
-    weights: Counter[Part] = Counter()
-    for part in (draft.weights.output, draft.weights.tied, *draft.weights.layers):
-        weights.update(part)
-    for part in draft.weights.experts:
-        weights.update(part)
-    inputs = compute.compute_inputs(
-        draft.spec,
-        context,
-        cells=draft.cells(context, swa_full=settings.swa_full),
-        n_outputs=context.sequences,
-        flash_attn=settings.flash_attn,
-        in_turns=False,
-    )
-    return Share(weights, draft.stores, inputs)
+        Args:
+            home: What lies there.
+            hands_on: Whether it hands inputs on where it computes nothing.
+        """
+        if not (home.computes or hands_on):
+            return Share(home, None)
+        inputs = compute.compute_inputs(
+            self.body.spec,
+            self.context,
+            cells=self.body.cells(self.context, swa_full=self.settings.swa_full),
+            n_outputs=self.n_outputs if home.output else 0,
+            flash_attn=self.settings.flash_attn,
+            in_turns=self.in_turns,
+            width=self.body.width,
+        )
+        return Share(home, inputs, compute.FORMULA if home.computes else compute.HANDED_ON)
 
 
 def _given(budget: tuple[int, ...] | None, number: int, gpus: int) -> int | None:

@@ -7,7 +7,7 @@ src/llama-memory-recurrent.cpp and src/llama-context.cpp (what is refused).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +72,51 @@ class LayerStore:
         """Bytes over all streams and sequences."""
         cells = self.cells(context, swa_full=swa_full) * context.streams
         return cells * (self.k_row + self.v_row) + context.sequences * (self.inputs + self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stores of several layers, added up: the same bytes without going through each layer.
+
+    Attributes:
+        rows: For each size of window its first store, and bytes of a cell over all such layers.
+        states: Bytes that a sequence takes whatever its length.
+    """
+
+    rows: tuple[tuple[LayerStore, int], ...]
+    states: int
+
+    def bytes(self, context: Context, *, swa_full: bool) -> int:
+        """Bytes over all streams and sequences."""
+        rows = sum(
+            first.cells(context, swa_full=swa_full) * row_bytes for first, row_bytes in self.rows
+        )
+        return rows * context.streams + context.sequences * self.states
+
+
+NOTHING = Stored((), 0)
+
+
+def stored(stores: Sequence[LayerStore]) -> Stored:
+    """Adds up stores."""
+    return stored_by(stores, [0] * len(stores)).get(0, NOTHING)
+
+
+def stored_by(stores: Iterable[LayerStore], homes: Iterable[int]) -> dict[int, Stored]:
+    """Adds up stores by the device that each is on."""
+    firsts: dict[tuple[int, bool, int | None], LayerStore] = {}
+    rows: dict[tuple[int, bool, int | None], int] = {}
+    states: dict[int, int] = {}
+    for store, home in zip(stores, homes, strict=True):
+        size = (home, store.kind == "recurrent", store.window)
+        rows[size] = rows.get(size, 0) + store.k_row + store.v_row
+        if size not in firsts:
+            firsts[size] = store
+        states[home] = states.get(home, 0) + store.inputs + store.state
+    return {
+        home: Stored(tuple((firsts[size], rows[size]) for size in firsts if size[0] == home), state)
+        for home, state in states.items()
+    }
 
 
 def layer_stores(spec: ModelSpec, types: Types, *, rollback: int = 0) -> tuple[LayerStore, ...]:

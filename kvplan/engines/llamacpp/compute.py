@@ -51,6 +51,7 @@ def compute_inputs(
     n_outputs: int,
     flash_attn: bool,
     in_turns: bool,
+    width: int,
 ) -> dict[str, int | float]:
     """The figures of one batch.
 
@@ -63,13 +64,14 @@ def compute_inputs(
         n_outputs: Tokens whose logits are wanted.
         flash_attn: Whether scores are not kept.
         in_turns: Whether several GPUs work on different batches at once.
+        width: That of the model, as `width_of` finds it.
     """
     return {
         "n_outputs": min(context.n_ubatch, n_outputs),
         "vocab": spec.vocab_size,
         "n_ubatch": context.n_ubatch,
         "hidden": spec.hidden_size,
-        "width": _width(spec),
+        "width": width,
         "mask_bytes": 6 if flash_attn else 4,
         "cells": cells,
         "score_heads": 0 if flash_attn else spec.attention_heads,
@@ -90,7 +92,7 @@ def spread(backend: Backend, *, partial: bool, beside_gpus: bool) -> tuple[float
     return low, max(high, _PARTIAL_HIGH) if partial else high
 
 
-def _width(spec: ModelSpec) -> int:
+def width_of(spec: ModelSpec) -> int:
     """Elements a token has at once inside a layer."""
     latent = max(
         (c.latent_dim * 2 + c.rope_dim for c in spec.caches if isinstance(c, LatentCache)),

@@ -9,11 +9,12 @@ from functools import cached_property
 from kvplan.engines.base import Answer, Figures, PoolUnits, ReplicaPools, Setup
 from kvplan.engines.llamacpp import answer as answers
 from kvplan.engines.llamacpp import fit
-from kvplan.engines.llamacpp.allocation import Allocation, Body, End, allocate
+from kvplan.engines.llamacpp.allocation import Allocation, End, allocate
 from kvplan.engines.llamacpp.context import Context, context_of
 from kvplan.engines.llamacpp.devices import Machine
 from kvplan.engines.llamacpp.fit import Choice
 from kvplan.engines.llamacpp.history import Rules
+from kvplan.engines.llamacpp.layout import Body, Layout, lay_out
 from kvplan.engines.llamacpp.placement import place
 from kvplan.engines.llamacpp.settings import MAX_SEQUENCES, Settings
 from kvplan.engines.llamacpp.wording import OWN, Wording
@@ -39,6 +40,7 @@ class LlamaCppDeployment:
     _made: dict[tuple[int, int, Choice | None], Allocation] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _laid: dict[Choice, Layout] = field(default_factory=dict, compare=False, repr=False)
 
     def slots(self, context: int, concurrency: int | None) -> int:
         """Sequences of one server.
@@ -86,23 +88,32 @@ class LlamaCppDeployment:
         return self._made[key]
 
     def _allocate(self, requested: int, sequences: int, choice: Choice | None) -> Allocation:
-        settings = self.settings
-        if choice is None:
-            choice = self._chosen(requested, sequences)
-        shares = list(choice.tensor_split) or self._free_shares()
-        shares += [0.0] * (len(self.machine.gpus) - len(shares))
         context = self.context(requested, sequences)
         return allocate(
             self.body,
             self.draft,
             machine=self.machine,
-            settings=settings,
+            settings=self.settings,
             context=context,
-            placement=place(self.body.file_layers, choice.n_gpu_layers, shares),
-            experts_on_host=choice.experts_on_host,
+            layout=self._layout(choice or self._chosen(requested, sequences)),
             n_outputs=self._outputs(context),
             budget=self.setup.kv_budget,
         )
+
+    def _layout(self, choice: Choice) -> Layout:
+        """Where everything lies; a search asks for few choices with many lengths."""
+        if choice not in self._laid:
+            shares = list(choice.tensor_split) or self._free_shares()
+            shares += [0.0] * (len(self.machine.gpus) - len(shares))
+            self._laid[choice] = lay_out(
+                self.body,
+                self.draft,
+                gpus=len(self.machine.gpus),
+                settings=self.settings,
+                placement=place(self.body.file_layers, choice.n_gpu_layers, shares),
+                experts_on_host=choice.experts_on_host,
+            )
+        return self._laid[choice]
 
     def _free_shares(self) -> list[float]:
         """What each GPU takes without tensor_split: by free memory; alike where none has any."""
@@ -112,7 +123,7 @@ class LlamaCppDeployment:
     @property
     def idle(self) -> LlamaCppDeployment:
         """The same configuration on GPUs that nobody else uses."""
-        return replace(self, machine=self.machine.idle, _made={})
+        return replace(self, machine=self.machine.idle, _made={}, _laid={})
 
     def _outputs(self, context: Context) -> int:
         """Tokens of a batch whose logits have room."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from kvplan.engines.base import DraftRequest, Setup
 from kvplan.engines.llamacpp import flash, history
-from kvplan.engines.llamacpp.allocation import Body
 from kvplan.engines.llamacpp.caches import Types, layer_stores
 from kvplan.engines.llamacpp.deployment import LlamaCppDeployment
 from kvplan.engines.llamacpp.devices import machine_of
+from kvplan.engines.llamacpp.layout import Body
 from kvplan.engines.llamacpp.options import read_options
 from kvplan.engines.llamacpp.settings import Settings, resolve
 from kvplan.engines.llamacpp.weights import loaded_weights, stored_layers

@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 HOST = -1
 
@@ -31,7 +32,7 @@ class Placement:
     @property
     def on_gpus(self) -> int:
         """What n_gpu_layers counts: layers on GPUs, the output layer among them."""
-        return sum(device != HOST for device in (*self.layers, self.output))
+        return len(self.layers) - self.layers.count(HOST) + (self.output != HOST)
 
 
 def place(layers: int, n_gpu_layers: int, shares: Sequence[float]) -> Placement:
@@ -42,16 +43,17 @@ def place(layers: int, n_gpu_layers: int, shares: Sequence[float]) -> Placement:
         n_gpu_layers: How many go to GPUs, the output layer counted.
         shares: What each GPU takes, in any unit; empty: there are none.
     """
-    on_gpus = min(n_gpu_layers, layers + 1) if shares else 0
-    first = max(layers + 1 - n_gpu_layers, 0)
-    points = _split_points(shares)
+    on_gpus = max(0, min(n_gpu_layers, layers + 1)) if shares else 0
+    points, last = _split_points(shares), len(shares) - 1
+    gpus = [min(bisect_right(points, before), last) for before in _shares(on_gpus)]
+    *homes, output = [HOST] * (layers + 1 - on_gpus) + gpus
+    return Placement(tuple(homes), output)
 
-    def device(layer: int) -> int:
-        if layer < first or layer - first >= on_gpus:
-            return HOST
-        return min(bisect_right(points, _single((layer - first) / on_gpus)), len(shares) - 1)
 
-    return Placement(tuple(map(device, range(layers))), device(layers))
+@lru_cache(maxsize=1024)
+def _shares(count: int) -> list[float]:
+    """What lies before each of so many layers, as a share of them."""
+    return [_single(before / count) for before in range(count)]
 
 
 def _split_points(shares: Sequence[float]) -> list[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from kvplan.engines.llamacpp.placement import HOST, Placement
 from kvplan.models.formats import PLAIN, NumberFormat
@@ -21,7 +22,7 @@ Part = tuple[str, str]
 Sizes = Mapping[Part, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadedWeights:
     """Bytes of tensors by where they belong.
 
@@ -46,20 +47,56 @@ class LoadedWeights:
         parts = (self.input, self.output, *self.layers, *self.experts)
         return sum(sum(part.values()) for part in parts)
 
+    def drafting(self) -> dict[Part, int]:
+        """What is loaded to draft tokens: all but the embeddings."""
+        found: dict[Part, int] = {}
+        for sizes in (self.output, self.tied, *self.layers, *self.experts):
+            _add(found, sizes)
+        return found
+
+    def bytes_on(self, placement: Placement, experts_on_host: frozenset[int]) -> dict[int, int]:
+        """Bytes by device, of all parts together: see `on_devices`."""
+        outside, layers, experts = self._bytes
+        found = {HOST: outside[0]}
+        output = placement.output
+        found[output] = found.get(output, 0) + outside[1] + (outside[2] if output != HOST else 0)
+        for layer, (device, size) in enumerate(zip(placement.layers, layers, strict=False)):
+            found[device] = found.get(device, 0) + size
+            home = HOST if layer in experts_on_host else device
+            found[home] = found.get(home, 0) + experts[layer]
+        return found
+
+    @cached_property
+    def _bytes(self) -> tuple[tuple[int, int, int], list[int], list[int]]:
+        """Bytes of the input, the output and what is tied; of layers; and of their experts."""
+        outside = (
+            sum(self.input.values()),
+            sum(self.output.values()),
+            sum(self.tied.values()),
+        )
+        layers = [sum(sizes.values()) for sizes in self.layers]
+        return outside, layers, [sum(sizes.values()) for sizes in self.experts]
+
     def on_devices(
         self, placement: Placement, experts_on_host: frozenset[int]
-    ) -> dict[int, Counter[Part]]:
+    ) -> dict[int, dict[Part, int]]:
         """Bytes by device (`placement.HOST` is the host)."""
-        found: defaultdict[int, Counter[Part]] = defaultdict(Counter)
-        found[HOST].update(self.input)
-        found[placement.output].update(self.output)
+        found: defaultdict[int, dict[Part, int]] = defaultdict(dict)
+        _add(found[HOST], self.input)
+        _add(found[placement.output], self.output)
         if placement.output != HOST:
-            found[placement.output].update(self.tied)
+            _add(found[placement.output], self.tied)
         for layer, device in enumerate(placement.layers[: len(self.layers)]):
-            found[device].update(self.layers[layer])
+            _add(found[device], self.layers[layer])
             home = HOST if layer in experts_on_host else device
-            found[home].update(self.experts[layer])
+            _add(found[home], self.experts[layer])
         return dict(found)
+
+
+def _add(sums: dict[Part, int], sizes: Sizes) -> None:
+    # A counter's own update takes several times as long, and searches place models often.
+    for part, size in sizes.items():
+        sums[part] = sums.get(part, 0) + size
 
 
 def loaded_weights(spec: ModelSpec, layers: int) -> LoadedWeights:

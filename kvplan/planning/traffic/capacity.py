@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from kvplan.engines.base import ReplicaPools
-from kvplan.planning.traffic.overflow import Grid, grid_for
+from kvplan.planning.traffic.overflow import Grid, Grids
 from kvplan.planning.traffic.populations import Constant, Poisson, Population
 from kvplan.planning.traffic.seen import Units
 
@@ -35,9 +35,20 @@ class Held:
 class Replica:
     """One replica's pools with the units that seen requests hold of them."""
 
-    def __init__(self, pools: ReplicaPools, units: Sequence[Units]) -> None:
+    def __init__(
+        self, pools: ReplicaPools, units: Sequence[Units], made: Grids | None = None
+    ) -> None:
+        """A replica.
+
+        Args:
+            pools: Its pools.
+            units: Of each, what seen requests hold.
+            made: Grids of the same units, to be used again; None: none are made yet.
+        """
         self._pools = pools
         self._units = tuple(units)
+        self._made = Grids() if made is None else made
+        self._judged: dict[Population, float] = {}
         self._grids: dict[tuple[type, int], tuple[float, Grid]] = {}
 
     @property
@@ -53,7 +64,7 @@ class Replica:
         if len(self._units) == 1:
             return int(held.requests)
         most = self._pools.sequences
-        return _last(
+        return last(
             lambda count: max(self._risks(Constant(count))) <= risk,
             max(1, int(held.requests)),
             most,
@@ -71,7 +82,10 @@ class Replica:
 
         A grid that is kept may have been made for far more requests and be so much coarser.
         """
-        return Replica(self._pools, self._units).risk(population)
+        if population not in self._judged:
+            fresh = Replica(self._pools, self._units, self._made)
+            self._judged[population] = fresh.risk(population)
+        return self._judged[population]
 
     def tightest(self, population: Population) -> str:
         """The pool with the highest risk, or ``sequences``."""
@@ -82,7 +96,7 @@ class Replica:
     def constant(self, risk: float) -> Held:
         """The most requests that can always be there."""
         most = self._pools.sequences
-        found = _last(lambda count: self.risk(Constant(count)) <= risk, self._guess(risk), most)
+        found = last(lambda count: self.risk(Constant(count)) <= risk, self._guess(risk), most)
         at_end = found == most
         limit = "sequences" if at_end else self.tightest(Constant(found + 1))
         return Held(found, self.risk(Constant(found)), limit)
@@ -120,7 +134,7 @@ class Replica:
         reach, grid = self._grids.get(key, (0.0, None))
         if grid is None or population.mean > reach:
             reach = population.mean * _WIDER
-            grid = grid_for(self._units[index], _scaled(population))
+            grid = self._made.grid_for(index, self._units[index], _scaled(population))
             self._grids[key] = (reach, grid)
         return grid
 
@@ -144,7 +158,7 @@ def _scaled(population: Population) -> Population:
     return population
 
 
-def _last(holds: Callable[[int], bool], guess: int, most: int) -> int:
+def last(holds: Callable[[int], bool], guess: int, most: int) -> int:
     """The largest number up to ``most`` that holds, or 0; it is near the guess."""
     low, high, stride = 0, most + 1, max(1, guess // 64)
     probe = min(most, max(1, guess))

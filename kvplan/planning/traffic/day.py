@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvplan.errors import UsageError
-from kvplan.planning.traffic.capacity import Replica
+from kvplan.planning.traffic.capacity import Replica, last
 from kvplan.planning.traffic.populations import Poisson, Population, Users
 from kvplan.planning.traffic.traffic import Demand, Service
 from kvplan.traffic_plan import HourOfDay, LoadOnPools
@@ -87,6 +87,7 @@ def load_of(
     }
     by_factor[peak] = replica.judged(stream.population(peak, replicas))
     concurrent = stream.population(1.0, replicas).mean * replicas
+    most = _most(replica, stream, risk)
     return LoadOnPools(
         kind="arrivals" if demand.users is None else "users",
         rate_per_s=stream.rate_per_s,
@@ -97,9 +98,9 @@ def load_of(
         peak_concurrent=concurrent * peak,
         risk=by_factor[1.0],
         peak_risk=by_factor[peak],
-        most_rate_per_s=_most_rate(replica, stream, replicas, risk),
+        most_rate_per_s=None if most is None else most * replicas / stream.life_s,
         replicas=replicas,
-        replicas_needed=_replicas(replica, stream, peak, risk),
+        replicas_needed=_replicas(replica, stream, peak, risk, most),
         hours=_hours(stream, concurrent, by_factor),
     )
 
@@ -127,24 +128,20 @@ def _hours(
     )
 
 
-def _most_rate(replica: Replica, stream: Stream, replicas: int, risk: float) -> float | None:
-    if stream.demand.users is not None:
-        return None
-    return replica.arriving(risk).requests * replicas / stream.life_s
+def _most(replica: Replica, stream: Stream, risk: float) -> float | None:
+    """Arrivals at once that a replica holds on average; None: users come."""
+    return replica.arriving(risk).requests if stream.demand.users is None else None
 
 
-def _replicas(replica: Replica, stream: Stream, peak: float, risk: float) -> int | None:
-    """The fewest replicas that hold the busiest hour. Bisection."""
-    low, high = 0, 1
-    while replica.judged(stream.population(peak, high)) > risk:
-        low, high = high, high * 2
-        if high > MOST_REPLICAS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if replica.judged(stream.population(peak, middle)) <= risk
-            else (middle, high)
-        )
-    return high
+def _replicas(
+    replica: Replica, stream: Stream, peak: float, risk: float, most: float | None
+) -> int | None:
+    """The fewest replicas that hold the busiest hour; ``most``: arrivals that one holds."""
+    held = replica.on_average() if most is None else most
+    guess = stream.population(peak, 1).mean / held if held > 0 else MOST_REPLICAS
+    too_few = last(
+        lambda count: replica.judged(stream.population(peak, count)) > risk,
+        min(MOST_REPLICAS, math.ceil(guess)) - 1,
+        MOST_REPLICAS,
+    )
+    return None if too_few == MOST_REPLICAS else too_few + 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import add, mul, sub
 
 
@@ -17,17 +18,27 @@ def transform(values: Sequence[float]) -> list[complex]:
     [1.0, 1.0, 1.0, 1.0]
     """
     count = len(values)
-    roots = [cmath.exp(-2j * cmath.pi * turn / count) for turn in range(count // 2)]
-    return _halved(list(map(complex, values)), roots)
+    held = count
+    while held and not values[held - 1]:
+        held -= 1
+    return _halved(list(map(complex, values)), _roots(count), held)
 
 
-def _halved(values: list[complex], roots: list[complex]) -> list[complex]:
+@lru_cache(maxsize=8)
+def _roots(count: int) -> list[complex]:
+    return [cmath.exp(-2j * cmath.pi * turn / count) for turn in range(count // 2)]
+
+
+def _halved(values: list[complex], roots: list[complex], held: int) -> list[complex]:
+    """The transform of values that are 0 from place ``held`` on."""
+    if held < 2:
+        # Most of a grid is empty: what one request holds is far less than what all hold.
+        return values[:1] * len(values)
     if len(values) == 4:
         return _of_four(*values)
-    if len(values) == 1:
-        return values
     fewer = roots[::2]
-    even, odd = _halved(values[::2], fewer), _halved(values[1::2], fewer)
+    even = _halved(values[::2], fewer, (held + 1) // 2)
+    odd = _halved(values[1::2], fewer, held // 2)
     turned = list(map(mul, roots, odd))
     return [*map(add, even, turned), *map(sub, even, turned)]
 

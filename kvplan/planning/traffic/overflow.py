@@ -8,14 +8,16 @@ is. That makes the sum a little more uncertain, never less: the risk errs upward
 
 from __future__ import annotations
 
-import cmath
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 from kvplan.planning.traffic.fourier import transform
 from kvplan.planning.traffic.populations import Constant, Population
 from kvplan.planning.traffic.seen import Units
+from kvplan.planning.traffic.spectrum import Spectrum
+from kvplan.workloads.distributions import Atom
 
 CELLS = 8_192
 _SPREADS = 30.0
@@ -32,18 +34,29 @@ class Grid:
         shift: Units that every request holds at least, where all are counted; they need no grid.
         width: Units of a cell.
         cells: How many there are.
-        parts: The share of requests on each cell.
+        atoms: Units of a request and shares.
     """
 
     shift: int
     width: int
     cells: int
-    parts: tuple[float, ...]
+    atoms: tuple[Atom, ...]
 
     @cached_property
-    def frequencies(self) -> tuple[complex, ...]:
-        """The transform up to half of its frequencies; the others mirror them."""
-        return tuple(transform(self.parts)[: self.cells // 2 + 1])
+    def parts(self) -> list[float]:
+        """The share of requests on each cell."""
+        parts, shift, width = [0.0] * self.cells, self.shift, self.width
+        for count, share in self.atoms:
+            cell, beyond = divmod(count - shift, width)
+            parts[cell] += share * (width - beyond) / width
+            if beyond:
+                parts[cell + 1] += share * beyond / width
+        return parts
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The transform of that."""
+        return Spectrum(tuple(transform(self.parts)[: self.cells // 2 + 1]), self.cells)
 
     def risk(self, population: Population, units: int) -> float:
         """The probability that they hold more than ``units`` together."""
@@ -57,31 +70,17 @@ class Grid:
 
     def _up_to(self, population: Population, last: int) -> float:
         """The probability of cells 0 to ``last``: the inverse transform, summed over them."""
-        half, runs = self.cells // 2, self._runs_to(last)
-        fades, generating = population.fades, population.generating
-        total = (last + 1) * generating(self.frequencies[0]).real
-        for frequency, value in enumerate(self.frequencies):
-            if not frequency or fades(value):
-                continue
-            run = runs[frequency]
-            if run is None:
-                turn = 2j * math.pi * frequency / self.cells
-                run = (1 - cmath.exp(turn * (last + 1))) / (1 - cmath.exp(turn))
-                runs[frequency] = run
-            part = (generating(value) * run).real
-            total += part if frequency == half else 2 * part
-        return total / self.cells
-
-    def _runs_to(self, last: int) -> list[complex | None]:
-        """Sums of turns up to a cell by frequency, as far as they were needed for it so far."""
-        if last not in self._runs:
-            self._runs.clear()
-            self._runs[last] = [None] * len(self.frequencies)
-        return self._runs[last]
-
-    @cached_property
-    def _runs(self) -> dict[int, list[complex | None]]:
-        return {}
+        spectrum = self.spectrum
+        places = population.counted(spectrum)
+        values = population.generating([spectrum.values[place] for place in places])
+        parts = [
+            2 * (value * run).real
+            for value, run in zip(values, spectrum.runs(last, places), strict=True)
+        ]
+        if places and places[-1] == self.cells // 2:
+            parts[-1] /= 2  # it has no mirror
+        whole = (last + 1) * population.generating(spectrum.values[:1])[0].real
+        return reduce(add, parts, whole) / self.cells
 
 
 def grid_for(units: Units, population: Population) -> Grid:
@@ -96,7 +95,7 @@ def grid_for(units: Units, population: Population) -> Grid:
         reach = min(reach, population.mean * most)
     width = max(1, math.ceil((reach + 1) / CELLS))
     cells = 2 ** max(1, math.ceil(math.log2(reach / width + 2)))
-    return Grid(shift, width, cells, _placed(units, shift=shift, width=width, cells=cells))
+    return Grid(shift, width, cells, units.atoms)
 
 
 def _deviation(units: Units, population: Population) -> float:
@@ -105,11 +104,13 @@ def _deviation(units: Units, population: Population) -> float:
     )
 
 
-def _placed(units: Units, *, shift: int, width: int, cells: int) -> tuple[float, ...]:
-    parts = [0.0] * cells
-    for count, share in units.atoms:
-        cell, beyond = divmod(count - shift, width)
-        parts[cell] += share * (width - beyond) / width
-        if beyond:
-            parts[cell + 1] += share * beyond / width
-    return tuple(parts)
+class Grids:
+    """Grids of some pools' units, each made once: their transforms take the time."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int, int, int], Grid] = {}
+
+    def grid_for(self, pool: int, units: Units, population: Population) -> Grid:
+        """As `grid_for`, for the pool's units."""
+        grid = grid_for(units, population)
+        return self._made.setdefault((pool, grid.shift, grid.width, grid.cells), grid)

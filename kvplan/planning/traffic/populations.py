@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kvplan.planning.traffic.spectrum import NOTHING, Spectrum
+
 # The exponential of this is what a double cannot tell from nothing beside 1.
 _LOG_NOTHING = -36.0
-_NOTHING = 1e-300
 _FAR = 40
 """Standard deviations above which a number of requests never happens."""
 
@@ -34,14 +36,15 @@ class Constant:
         """Variance of the number of requests."""
         return 0.0
 
-    def generating(self, value: complex) -> complex:
+    def generating(self, values: Sequence[complex]) -> list[complex]:
         """The generating function."""
-        return value**self.requests if abs(value) > _NOTHING else 0j
+        requests = self.requests
+        return [value**requests for value in values]
 
-    def fades(self, value: complex) -> bool:
-        """Whether that is too little to matter."""
-        size = abs(value)
-        return size < _NOTHING or self.requests * math.log(size) < _LOG_NOTHING
+    def counted(self, spectrum: Spectrum) -> list[int]:
+        """Frequencies above 0 at which that is not too little to matter."""
+        requests, logs = self.requests, enumerate(spectrum.logs)
+        return [place for place, log in logs if requests * log >= _LOG_NOTHING and place]
 
     def above(self, most: int) -> float:
         """How likely there are more than ``most``."""
@@ -59,25 +62,27 @@ class Poisson:
         """Variance of the number of requests."""
         return self.mean
 
-    def generating(self, value: complex) -> complex:
+    def generating(self, values: Sequence[complex]) -> list[complex]:
         """The generating function."""
+        mean, exp = self.mean, cmath.exp
+        powers = [mean * (value - 1) for value in values]
         # Rounding can leave a value a little beyond 1, which a vast mean would blow up.
-        exponent = self.mean * (value - 1)
-        return cmath.exp(exponent if exponent.real <= 0 else exponent.imag * 1j)
+        return [exp(power if power.real <= 0 else power.imag * 1j) for power in powers]
 
-    def fades(self, value: complex) -> bool:
-        """Whether that is too little to matter."""
-        return self.mean * (value.real - 1) < _LOG_NOTHING
+    def counted(self, spectrum: Spectrum) -> list[int]:
+        """Frequencies above 0 at which that is not too little to matter."""
+        mean, falls = self.mean, enumerate(spectrum.falls)
+        return [place for place, fall in falls if mean * fall >= _LOG_NOTHING and place]
 
     def above(self, most: int) -> float:
         """How likely there are more than ``most``."""
         if most > self.mean + _FAR * (1 + math.sqrt(self.mean)):
             return 0.0
-        terms = (
-            math.exp(count * math.log(self.mean) - self.mean - math.lgamma(count + 1))
-            for count in range(most + 1)
-        )
-        return max(0.0, 1.0 - math.fsum(terms)) if self.mean > 0 else 0.0
+        if self.mean <= 0:
+            return 0.0
+        mean, log, exp, lgamma = self.mean, math.log(self.mean), math.exp, math.lgamma
+        terms = [exp(count * log - mean - lgamma(count + 1)) for count in range(most + 1)]
+        return max(0.0, 1.0 - math.fsum(terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +102,38 @@ class Users:
         """Variance of the number of requests."""
         return self.users * self.share * (1 - self.share)
 
-    def generating(self, value: complex) -> complex:
+    def generating(self, values: Sequence[complex]) -> list[complex]:
         """The generating function."""
-        return Constant(self.users).generating(1 - self.share + self.share * value)
+        idle, share, users = 1 - self.share, self.share, self.users
+        return [(idle + share * value) ** users for value in values]
 
-    def fades(self, value: complex) -> bool:
-        """Whether that is too little to matter."""
-        return Constant(self.users).fades(1 - self.share + self.share * value)
+    def counted(self, spectrum: Spectrum) -> list[int]:
+        """Frequencies above 0 at which that is not too little to matter."""
+        idle, share, users, log = 1 - self.share, self.share, self.users, math.log
+        sizes = [abs(idle + share * value) for value in spectrum.values]
+        return [
+            place
+            for place, size in enumerate(sizes)
+            if size >= NOTHING and users * log(size) >= _LOG_NOTHING and place
+        ]
 
     def above(self, most: int) -> float:
         """How likely there are more than ``most``."""
         if self.share >= 1:
             return float(self.users > most)
-        terms = (self._exactly(count) for count in range(min(most, self.users) + 1))
-        return max(0.0, 1.0 - math.fsum(terms))
+        return max(0.0, 1.0 - math.fsum(self._up_to(min(most, self.users))))
 
-    def _exactly(self, count: int) -> float:
-        ways = math.lgamma(self.users + 1) - math.lgamma(count + 1)
-        ways -= math.lgamma(self.users - count + 1)
-        odds = count * math.log(self.share) + (self.users - count) * math.log1p(-self.share)
-        return math.exp(ways + odds)
+    def _up_to(self, most: int) -> list[float]:
+        """How likely there are 0, 1, ... requests."""
+        users, exp, lgamma = self.users, math.exp, math.lgamma
+        ways, there, idle = lgamma(users + 1), math.log(self.share), math.log1p(-self.share)
+        return [
+            exp(
+                (ways - lgamma(count + 1) - lgamma(users - count + 1))
+                + (count * there + (users - count) * idle)
+            )
+            for count in range(most + 1)
+        ]
 
 
 Population: TypeAlias = Constant | Poisson | Users

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kvplan.engines.base import Prepared, ReplicaPools
 from kvplan.planning.traffic.capacity import Replica
+from kvplan.planning.traffic.overflow import Grids
 from kvplan.planning.traffic.seen import Seen, Units, seen, units_of
 from kvplan.planning.traffic.traffic import Part, Service, Traffic
 
@@ -27,6 +28,7 @@ class Measured:
         kept_steps: Of these, steps after its last token, for the session's next turn.
         once: Units of each pool that one version of all prefixes takes.
         tokens: Tokens of a request that is seen, on average.
+        made: Grids of the units, which all its replicas share.
     """
 
     pools: ReplicaPools
@@ -37,10 +39,11 @@ class Measured:
     kept_steps: float
     once: tuple[int, ...]
     tokens: float
+    made: Grids = field(default_factory=Grids, compare=False, repr=False)
 
     def replica(self) -> Replica:
         """The replica that requests are held by."""
-        return Replica(self.left, self.units)
+        return Replica(self.left, self.units, self.made)
 
     def replica_of(self, share: float) -> Replica:
         """The same with pools of ``share`` times their units; a prefix takes what it takes."""
@@ -48,7 +51,7 @@ class Measured:
             replace(left, count=max(0, left.count - pool.count + math.floor(pool.count * share)))
             for left, pool in zip(self.left.pools, self.pools.pools, strict=True)
         )
-        return Replica(replace(self.left, pools=pools), self.units)
+        return Replica(replace(self.left, pools=pools), self.units, self.made)
 
 
 def measure(

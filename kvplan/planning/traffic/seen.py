@@ -124,7 +124,7 @@ def seen(pairs: Iterable[Pair], *, step: int, life: Life = NOTHING_BUT_GENERATIN
             kept += after
     weights = cells.weights()
     whole = math.fsum(weights)
-    arrived = math.fsum(share for _, _, share in requests)
+    arrived = math.fsum([share for _, _, share in requests])
     atoms = [((index + 1) * step, part / whole) for index, part in enumerate(weights) if part > 0]
     return Seen(tuple(atoms), whole / arrived, kept / arrived)
 

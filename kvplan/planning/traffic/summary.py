@@ -12,10 +12,14 @@ from kvplan.workloads.distributions import Atom, histogram
 def summary_of(lengths: Iterable[Atom]) -> LengthSummary:
     """Mean, percentiles and the longest."""
     parts = tuple(lengths)
-    whole = math.fsum(share for _, share in parts)
-    law = histogram(parts)
+    whole = math.fsum([share for _, share in parts])
+    # Far fewer lengths than requests: they are merged before they are checked and sorted.
+    merged: dict[int, float] = {}
+    for tokens, share in parts:
+        merged[tokens] = merged.get(tokens, 0.0) + share
+    law = histogram(merged.items())
     return LengthSummary(
-        mean=math.fsum(tokens * share for tokens, share in parts) / whole,
+        mean=math.fsum([tokens * share for tokens, share in parts]) / whole,
         p50=round(law.quantile(0.5)),
         p90=round(law.quantile(0.9)),
         p95=round(law.quantile(0.95)),

@@ -74,8 +74,8 @@ class Traffic:
         room = limit - self.in_front
         short = tuple(pair for pair in self.pairs if pair[0] < room)
         kept = tuple((prompt, min(output, room - prompt), share) for prompt, output, share in short)
-        whole = math.fsum(share for _, _, share in self.pairs)
-        left = math.fsum(share for _, _, share in kept)
+        whole = math.fsum([share for _, _, share in self.pairs])
+        left = math.fsum([share for _, _, share in kept])
         taken = replace(self, pairs=kept, retention=_over(self.retention, short, kept))
         return taken, max(0.0, 1 - left / whole) if whole else 0.0
 
