@@ -76,7 +76,7 @@ def test_an_unknown_name_gets_the_nearest(read: Read, llama: Config) -> None:
 
 def test_the_nearest_may_be_a_file_type(read: Read, llama: Config) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        quantize(read(llama), "Q4_K_M")
+        quantize(read(llama), "Q4KM")
     assert "gguf:Q4_K_M" in str(caught.value.hint)
 
 
