@@ -138,6 +138,16 @@ def _draft(case: dict[str, Any], model: ModelSpec, configs: Configs) -> ModelSpe
     return mtp_draft(model) if name is None else model_of(name, configs(name))
 
 
+def _overdrawn(case: dict[str, Any], setup: Setup, load: Load) -> bool:
+    """Whether the blocks that were forced take more bytes than there are.
+
+    The planning then goes on, and its allocation fails: a plan says so.
+    """
+    kv = size(Vllm(), setup, load).kv
+    forced = "num_gpu_blocks_override" in case["options"]
+    return forced and kv is not None and kv.allocated_bytes > kv.budget_bytes
+
+
 def difference(
     case: dict[str, Any], model: ModelSpec, gpu: GpuSpec, configs: Configs
 ) -> str | None:
@@ -146,7 +156,7 @@ def difference(
     if case["outcome"] == "ok":
         got = _figures(setup, load)
         verdict = got.pop("verdict")
-        if verdict != "fits" and "num_gpu_blocks_override" not in case["options"]:
+        if verdict != "fits" and not _overdrawn(case, setup, load):
             return f"{verdict}, vLLM starts"
         return None if got == case["expected"] else f"{got} is not {case['expected']}"
     plan = size(Vllm(), setup, load)

@@ -110,7 +110,10 @@ def headline(sweep: Sweep) -> str:
     if sweep.status == "interrupted":
         points = f"Interrupted after {points} of {format_count(whole)}"
     fits, short, refused = (sweep.count(verdict) for verdict in VERDICTS)
-    parts = [f"{format_count(fits)} fit", f"{format_count(short)} do not"]
+    parts = [
+        f"{format_count(fits)} fit{'s' if fits == 1 else ''}",
+        f"{format_count(short)} {'does' if short == 1 else 'do'} not",
+    ]
     if refused:
         parts.append(f"{format_count(refused)} {'is' if refused == 1 else 'are'} refused")
     return f"{points}: {', '.join(parts)}."

@@ -15,11 +15,13 @@ from kvplan.reports.sweep_memory_text import memory_maps
 from kvplan.reports.sweep_rows import cells, fixed, headline, lines, reasons, titles, value
 from kvplan.reports.sweep_series import Curves, curves
 from kvplan.reports.text_console import INDENT, items, lay_out, spaced, table
+from kvplan.reports.text_tables import tightened
 from kvplan.sweep_result import CONCURRENCY, Sweep
 
 _MOST_ROWS, _MOST_REASONS, _MOST_CURVES = 60, 8, 12
 _STYLES = {"fits": "green", "does not fit": "red", "refused": "yellow"}
 _BESIDE = 24
+_WIDE = 100
 
 
 def sweep_text(
@@ -46,6 +48,10 @@ def _parts(
     yield Text(clean(fixed(sweep)))
     words, numbers = titles(sweep)
     made = table(words=words, numbers=numbers, ascii_only=ascii_only)
+    if width < _WIDE:
+        made = tightened(made)
+    for column in made.columns[: len(words)]:
+        column.min_width = len(str(column.header))
     found = lines(sweep)
     for line in islice(found, _MOST_ROWS):
         *texts, verdict = (clean(text) for text in cells(sweep, line))

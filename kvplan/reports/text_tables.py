@@ -39,10 +39,10 @@ def ledger_table(plan: Plan, *, width: int, ascii_only: bool) -> Table:
         label, count, part, *rest = _ledger_cells(row, whole)
         cells = (label, count, *rest) if narrow else (label, count, part, *rest)
         made.add_row(*cells, style=_ROW_STYLES[row.kind])
-    return _tightened(made) if narrow else made
+    return tightened(made) if narrow else made
 
 
-def _tightened(made: Table) -> Table:
+def tightened(made: Table) -> Table:
     """The same table with less between its columns."""
     made.padding = (0, 1, 0, 0)
     return made
@@ -84,7 +84,7 @@ def groups_table(rows: tuple[GroupRow, ...], *, width: int, ascii_only: bool) ->
         padding = row.padding.replace(" (", "\n(") if width < _WIDE else row.padding
         figures = (row.page, row.block_size, row.held, padding)
         made.add_row(Text(f"{' ' * INDENT}{kind}"), Text(layers), *figures)
-    return _tightened(made) if narrow else made
+    return tightened(made) if narrow else made
 
 
 def devices_table(rows: tuple[tuple[str, ...], ...], *, width: int, ascii_only: bool) -> Table:
@@ -95,7 +95,7 @@ def devices_table(rows: tuple[tuple[str, ...], ...], *, width: int, ascii_only: 
     for name, *figures in rows:
         shown = name.partition(" ")[0] if narrow else name
         made.add_row(Text(f"{' ' * INDENT}{clean(shown)}"), *figures[: len(numbers)])
-    return _tightened(made) if narrow else made
+    return tightened(made) if narrow else made
 
 
 def advice_table(advice: tuple[Advice, ...], *, width: int, ascii_only: bool) -> Table:

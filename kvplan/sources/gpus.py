@@ -199,8 +199,15 @@ def _only(name: str, found: list[GpuSpec]) -> GpuSpec:
 
 def _unknown(name: str) -> UnknownNameError:
     shown = name if len(name) <= _LONGEST_NAME else name[:40] + "…"
-    close = nearest(shown, (path.stem for path in _paths())) or f"There are {_COMMON} and others:"
-    return UnknownNameError(f"No GPU is called {shown!r}.", hint=f"{close} {_LIST}")
+    ids = [path.stem for path in _paths()]
+    aliases = (name for gpu in list_gpus() for name in _names(gpu))
+    # An id where one is alike; else a shorter name that people use, such as H100.
+    close = nearest(shown, ids) or nearest(shown, aliases, cutoff=0.7)
+    close = close or f"There are {_COMMON} and others:"
+    return UnknownNameError(
+        f"No GPU is called {shown!r}.",
+        hint=f"{close or f'There are {_COMMON} and others:'} {_LIST}",
+    )
 
 
 def _custom(size: str) -> GpuSpec:

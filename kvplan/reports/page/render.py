@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kvplan.errors import UsageError
+from kvplan.fit_prices import HOURS_PER_MONTH
 from kvplan.plan import Plan
 from kvplan.plan_book import Alternative, PlanBook
 from kvplan.reports.capacity_rows import capacity_scopes
@@ -22,7 +23,6 @@ from kvplan.units import format_bytes, format_count
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HOURS_PER_MONTH = 730
 _VERDICTS = {"fits": "Fits", "does_not_fit": "Does not fit", "refused": "Refused"}
 
 

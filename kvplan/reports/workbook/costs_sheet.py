@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kvplan.fit_prices import HOURS_PER_MONTH
 from kvplan.plan_book import PlanBook
 from kvplan.reports.workbook import charts
-from kvplan.reports.workbook.money import HOURS_PER_MONTH, NONE, gpus_for, priced, rent
+from kvplan.reports.workbook.money import NONE, gpus_for, priced, rent
 from kvplan.reports.workbook.sheet import Book, Formula, Sheet, Value, label
 
 YEARS = 5

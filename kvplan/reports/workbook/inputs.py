@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kvplan.fit_prices import HOURS_PER_MONTH
 from kvplan.plan_book import PlanBook
-from kvplan.reports.workbook.money import HOURS_PER_MONTH, gpus_for, rent
+from kvplan.reports.workbook.money import gpus_for, rent
 from kvplan.reports.workbook.sheet import Book, Formula, Sheet, Style, Value, judge, label
 
 UTILIZATION = "gpu_memory_utilization"

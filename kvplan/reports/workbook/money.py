@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kvplan.fit_prices import HOURS_PER_MONTH
 from kvplan.plan_book import PlanBook
 from kvplan.reports.workbook.sheet import Formula, Value
 
-HOURS_PER_MONTH = 730  # 24 × 365 / 12
 NO_PRICE = "no price"
 NONE = "none are enough"
 

@@ -7,10 +7,11 @@ from itertools import islice
 from typing import Any
 
 from kvplan.errors import UsageError
+from kvplan.fit_prices import HOURS_PER_MONTH
 from kvplan.reports.sweep_rows import Line, fixed, headline, lines, reasons, value
 from kvplan.reports.sweep_series import Curves, curves
 from kvplan.reports.workbook import charts
-from kvplan.reports.workbook.money import HOURS_PER_MONTH, NO_PRICE, NONE
+from kvplan.reports.workbook.money import NO_PRICE, NONE
 from kvplan.reports.workbook.render import xlsxwriter_module
 from kvplan.reports.workbook.sheet import Book, Formula, Sheet, Value, judge
 from kvplan.sweep_result import CONCURRENCY, Sweep
