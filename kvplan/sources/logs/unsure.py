@@ -166,6 +166,9 @@ def _vllm_ranks(start: Start) -> frozenset[str]:
         # The line that states the ranks is there, and they are not: it is damaged.
         several |= "config_tp" in start.spoiled
         return NOTHING if told and not several else _VLLM_LEAST | _VLLM_RANK.keys()
+    if _speakers(start) > _processes(start, size):
+        # One line more than there are ranks: the name of a rank before it is damaged.
+        return _VLLM_LEAST | _VLLM_RANK.keys()
     if size == 1 or start.outcome:
         return NOTHING
     few = {
@@ -174,6 +177,19 @@ def _vllm_ranks(start: Start) -> frozenset[str]:
         if sum(any(fact in rank for fact in facts) for rank in start.ranks.values()) < size
     }
     return _VLLM_LEAST | few
+
+
+def _processes(start: Start, size: int) -> int:
+    """Ranks of all replicas: 0.9 states these in its arguments alone."""
+    replicas = latest(start, "arg_dp")
+    stated = latest(start, "config_dp") is not None or not isinstance(replicas, int)
+    return size if stated else size * int(replicas or 1)
+
+
+def _speakers(start: Start) -> int:
+    """Processes that say something of their own memory."""
+    own = {fact for facts in _VLLM_RANK.values() for fact in facts}
+    return sum(not own.isdisjoint(rank) for rank in start.ranks.values())
 
 
 def _vllm_size(start: Start) -> int | None:
